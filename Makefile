@@ -21,3 +21,36 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+.PHONY: demo
+demo: install ## the story of examples/queue, told with figures, in under two minutes
+	@$(BIN)/python -m tools.demo
+
+.PHONY: format
+format: install ## lay out the code and mend what can be mended
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format --quiet
+
+.PHONY: check
+check: install ## lint, layout, types, import rules, house rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest --quiet tests/tidy.py
+
+.PHONY: test
+test: check ## everything that CI runs: check, then every test
+	$(BIN)/pytest --quiet --ignore=tests/tidy.py
+
+.PHONY: cases
+cases: install ## rewrite the expected files of tests/cases; read the difference before you commit it
+	$(BIN)/pytest --quiet tests/cases --update
+
+.PHONY: conformance
+conformance: install ## the suite that every store passes
+	$(BIN)/pytest --quiet tests/conformance
+
+.PHONY: bench
+bench: install ## measure this machine; figures also in bench/results.json
+	@$(BIN)/python -m tools.bench
