@@ -1,0 +1,106 @@
+"""What a store keeps beside rows: heads, commit records, capabilities, contracts; and `Batch`, one atomic write.
+
+A commit record is written once and never changed. It holds everything that a replay of its answer, the provenance of
+a row and a recomputation of state need. `answer` is the JSON text of the answer up to, not including, `"replayed"`.
+"""
+
+from dataclasses import dataclass, field
+
+from riffdb.core.layout import Key, Row
+
+Identity = tuple[bytes, str, str]
+"""(partition, command name, request key)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest commit of a partition: its sequence, transaction time (µs) and chain hash (32 bytes)."""
+
+    partition: bytes
+    sequence: int
+    time: int
+    chain: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """One durable entry of a partition's log.
+
+    `key` is None for acts without an idempotency key. `input`, `changes` and `events` are canonical JSON texts.
+    `role` is empty for an operator, `capability` empty for who opened the file itself.
+    """
+
+    partition: bytes
+    sequence: int
+    time: int
+    command: str
+    key: str | None
+    input_hash: bytes
+    input: str
+    outcome: str
+    answer: str
+    principal: str
+    capability: str
+    role: str
+    ingress: str
+    contract_version: int
+    plan_hash: bytes
+    changes: str
+    events: str
+    chain: bytes
+
+    @property
+    def identity(self) -> Identity | None:
+        """The idempotency identity, if the record has one."""
+        return None if self.key is None else (self.partition, self.command, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """The facts of a bearer token, whose SHA-256 alone is kept; times in µs, None where there is no end.
+
+    An empty `role` means operator. `partition` restricts to one partition (its byte form).
+    """
+
+    id: str
+    token_hash: bytes
+    principal: str
+    role: str
+    partition: bytes | None
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+    parent: str | None
+    creator: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedContract:
+    """A contract as it was put on the database: its application, version, plan hash, plan JSON text, and when (µs)."""
+
+    application: str
+    version: int
+    plan_hash: bytes
+    plan: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """The new content of one row; `row` None deletes it. `existed`: whether the key had a row before the batch."""
+
+    table: str
+    key: Key
+    row: Row | None
+    existed: bool
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that one flush writes, all or nothing."""
+
+    heads: list[Head] = field(default_factory=list)
+    records: list[CommitRecord] = field(default_factory=list)
+    mutations: list[Mutation] = field(default_factory=list)
+    capabilities: list[Capability] = field(default_factory=list)
+    contracts: list[DeployedContract] = field(default_factory=list)

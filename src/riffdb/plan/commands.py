@@ -1,0 +1,163 @@
+"""The commands of a plan: inputs, steps in source order, and every outcome with its payload.
+
+A command is a list of steps that the engine turns into one function. Which rows it reads is known from its inputs and
+earlier rows alone (`stage`). Payload expressions of `return` and `emit` see rows as committed, those of a failure the
+rows before the command.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from riffdb.core.types import Type
+from riffdb.plan.expressions import Expression
+
+
+class InputPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An input. One that is optional, or has a default, may be left out."""
+
+    name: str
+    type: Type
+    secret: bool = False
+    has_default: bool = False
+    default: bool | int | str | None = None
+    doc: str = ""
+
+
+class PayloadPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One named value of a payload."""
+
+    name: str
+    value: Expression
+
+
+class OutcomeUse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An outcome as a statement answers it."""
+
+    name: str
+    payload: tuple[PayloadPlan, ...] = ()
+
+
+class PayloadField(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The shape of one payload value: a type, or the whole row of an `entity` (empty: none)."""
+
+    name: str
+    type: Type
+    entity: str = ""
+
+
+class OutcomePlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A declared outcome of a command. An `evidence` failure: the caller's evidence was wrong, nothing else."""
+
+    name: str
+    success: bool
+    evidence: bool
+    payload: tuple[PayloadField, ...] = ()
+
+
+class BindStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="bind", tag_field="step"):
+    """Bind a row by key (values in the entity's storage key order). Kind `create` fails when the row exists, the others
+    when it does not; `maybe` never fails. `stage` 0 needs inputs alone, stage n rows of stages below n."""
+
+    kind: Literal["read", "mutate", "delete", "create", "maybe"]
+    name: str
+    entity: str
+    key: tuple[Expression, ...]
+    otherwise: OutcomeUse | None = None
+    stage: int = 0
+
+
+class RequireStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="require", tag_field="step"):
+    """Go on only if the condition holds."""
+
+    name: str
+    condition: Expression
+    otherwise: OutcomeUse
+
+
+class SetStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="set", tag_field="step"):
+    """Set a field of a bound row."""
+
+    binding: str
+    field: str
+    value: Expression
+
+
+class EmitStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="emit", tag_field="step"):
+    """Emit an event if the command succeeds."""
+
+    event: str
+    payload: tuple[PayloadPlan, ...]
+
+
+class TransitionStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="transition", tag_field="step"):
+    """Move the workflow state of a bound row; `revision` is a direct input."""
+
+    workflow: str
+    transition: str
+    binding: str
+    revision: Expression
+    stale: OutcomeUse
+    illegal: OutcomeUse
+
+
+class LeaseStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="lease", tag_field="step"):
+    """A lease operation on a bound row; operands are direct inputs, outcomes those that the operation can have."""
+
+    operation: Literal["claim", "renew", "release", "expire", "fence", "unheld"]
+    workflow: str
+    binding: str
+    revision: Expression
+    owner: Expression | None = None
+    fencing_token: Expression | None = None
+    duration_seconds: Expression | None = None
+    stale: OutcomeUse | None = None
+    unavailable: OutcomeUse | None = None
+    invalid: OutcomeUse | None = None
+    exhausted: OutcomeUse | None = None
+    expired: OutcomeUse | None = None
+    active: OutcomeUse | None = None
+
+
+class ArmPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One arm of a decide: taken when `condition` (None: otherwise) holds. With `none` it answers that failure; else
+    its steps run, and its own `answer`, if it has one, is the command's success."""
+
+    condition: Expression | None
+    steps: tuple["Step", ...] = ()
+    none: OutcomeUse | None = None
+    answer: OutcomeUse | None = None
+
+
+class DecideStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="decide", tag_field="step"):
+    """Take the first arm whose condition holds; the last has none."""
+
+    binding: str
+    arms: tuple[ArmPlan, ...]
+
+
+Step: TypeAlias = BindStep | RequireStep | SetStep | EmitStep | TransitionStep | LeaseStep | DecideStep
+
+
+class CommandPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A command. `partition` is the expression, over inputs alone, that confines it; its type is a key type.
+
+    A create's injected values (`initial`, null optionals, defaults) are not steps: the engine starts a created row from
+    the key, field defaults, nulls and the workflow's initial state, and the steps set the rest.
+    """
+
+    name: str
+    inputs: tuple[InputPlan, ...]
+    idempotency_key: str | None
+    partition: Expression
+    steps: tuple[Step, ...]
+    answer: OutcomeUse
+    outcomes: tuple[OutcomePlan, ...]
+    doc: str = ""
+
+    def outcome(self, name: str) -> OutcomePlan:
+        """The outcome of that name; `KeyError` if there is none."""
+        for outcome in self.outcomes:
+            if outcome.name == name:
+                return outcome
+        raise KeyError(name)

@@ -1,0 +1,138 @@
+"""Expressions of a plan: names resolved, types known, nothing implicit left.
+
+Every node carries its `type`; a literal holds an inside value (`core.values`: uuid as 16 bytes, enum as ordinal).
+Reading a row that may be absent (`maybe`) is guarded by an `IsNull` over `Row` before it; the compiler has proven it.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from riffdb.core.types import Type
+
+
+class Constant(msgspec.Struct, frozen=True, omit_defaults=True, tag="constant", tag_field="node"):
+    """A literal, `null` or an enum variant, as an inside value (bytes are base64 in JSON)."""
+
+    type: Type
+    value: bool | int | str | None
+
+
+class Input(msgspec.Struct, frozen=True, omit_defaults=True, tag="input", tag_field="node"):
+    """An input of the command, or a service value, by name."""
+
+    type: Type
+    name: str
+
+
+class Param(msgspec.Struct, frozen=True, omit_defaults=True, tag="param", tag_field="node"):
+    """A parameter of the query or stream, by name without `$`."""
+
+    type: Type
+    name: str
+
+
+class Field(msgspec.Struct, frozen=True, omit_defaults=True, tag="field", tag_field="node"):
+    """A stored or computed field of a bound row, or (empty `binding`) of the row itself in computed and where."""
+
+    type: Type
+    binding: str
+    name: str
+
+
+class Revision(msgspec.Struct, frozen=True, omit_defaults=True, tag="revision", tag_field="node"):
+    """The revision of a bound row (empty `binding`: of the row itself)."""
+
+    type: Type
+    binding: str
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True, tag="row", tag_field="node"):
+    """The whole bound row of an entity, secrets left out; in payloads, and under `IsNull` for `maybe`."""
+
+    type: Type
+    binding: str
+    entity: str
+
+
+class TransactionTime(msgspec.Struct, frozen=True, omit_defaults=True, tag="time", tag_field="node"):
+    """`tx.time`."""
+
+    type: Type
+
+
+class Unary(msgspec.Struct, frozen=True, omit_defaults=True, tag="unary", tag_field="node"):
+    """`!` of a bool, `-` of a number (checked)."""
+
+    type: Type
+    operator: Literal["!", "-"]
+    operand: "Expression"
+
+
+BinaryOperator: TypeAlias = Literal["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"]
+
+
+class Binary(msgspec.Struct, frozen=True, omit_defaults=True, tag="binary", tag_field="node"):
+    """A binary operation over operands of fitting types; arithmetic is checked, `&&` and `||` stop early."""
+
+    type: Type
+    operator: BinaryOperator
+    left: "Expression"
+    right: "Expression"
+
+
+class IsNull(msgspec.Struct, frozen=True, omit_defaults=True, tag="is_null", tag_field="node"):
+    """`x is null`, or `x is not null` when `negated`."""
+
+    type: Type
+    operand: "Expression"
+    negated: bool
+
+
+class Among(msgspec.Struct, frozen=True, omit_defaults=True, tag="in", tag_field="node"):
+    """`x in (…)`, or `not in` when `negated`."""
+
+    type: Type
+    operand: "Expression"
+    options: tuple["Expression", ...]
+    negated: bool
+
+
+class Conditional(msgspec.Struct, frozen=True, omit_defaults=True, tag="if", tag_field="node"):
+    """`(if c then a else b)`."""
+
+    type: Type
+    condition: "Expression"
+    then: "Expression"
+    otherwise: "Expression"
+
+
+FunctionName: TypeAlias = Literal["coalesce", "min", "max", "length", "concat", "lower", "seconds", "seconds_between"]
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True, tag="call", tag_field="node"):
+    """A built-in function. `seconds(u64)` is i64 microseconds, beside `+`/`-` of a timestamp."""
+
+    type: Type
+    function: FunctionName
+    arguments: tuple["Expression", ...]
+
+
+Expression: TypeAlias = (
+    Constant
+    | Input
+    | Param
+    | Field
+    | Revision
+    | Row
+    | TransactionTime
+    | Unary
+    | Binary
+    | IsNull
+    | Among
+    | Conditional
+    | Call
+)
+
+Value: TypeAlias = Any
+"""An inside value."""

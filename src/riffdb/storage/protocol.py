@@ -1,0 +1,108 @@
+"""The Store protocol: what every storage engine offers to `database`, and all that it offers.
+
+A store keeps rows by layout, commit records, heads, capabilities and contracts, and owns the one clock. Writing goes
+through `transaction` alone: what `write` was given is durable when the block has been left, and nothing of it is kept
+when the block raises. Methods are coroutines so that one pipeline serves every store; `memory` and `sqlite` never
+suspend, so a caller without an event loop may step them (`core.stepping.step`). Driver exceptions become `RiffError`
+here and nowhere else. Absent: any knowledge of plans, commands or outcomes.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from riffdb.core.layout import Index, Key, Row, Table
+from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A bounded walk over one index (None: the key) of a table.
+
+    `prefix`: values that the first columns equal. `lower` and `upper`: bounds of the column after them as (value,
+    inclusive). `reverse` walks backwards. At most `limit` rows come back.
+    """
+
+    table: Table
+    index: Index | None
+    prefix: tuple[Any, ...]
+    lower: tuple[Any, bool] | None = None
+    upper: tuple[Any, bool] | None = None
+    reverse: bool = False
+    limit: int = 100
+
+
+class Reader(Protocol):
+    """One consistent view of the store."""
+
+    async def time(self) -> int:
+        """The store's clock now: microseconds since 1970-01-01 UTC, never going back within a process."""
+        ...
+
+    async def heads(self, partitions: Collection[bytes]) -> dict[bytes, Head]:
+        """The heads of those of the partitions that have one; in a transaction they are held until its end."""
+        ...
+
+    async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
+        """Those of the rows that exist."""
+        ...
+
+    async def scan(self, scan: Scan) -> list[Row]:
+        """The rows of a bounded walk, in index order."""
+        ...
+
+    async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
+        """The commit records that hold those idempotency identities."""
+        ...
+
+    async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
+        """At most `limit` records of a partition with a sequence above `after`, ascending."""
+        ...
+
+    async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:
+        """Those of the records that exist, by sequence."""
+        ...
+
+    async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:
+        """The capabilities with those token hashes."""
+        ...
+
+    async def capability_list(self) -> list[Capability]:
+        """All capabilities in order of creation."""
+        ...
+
+    async def contracts(self) -> list[DeployedContract]:
+        """All deployed contracts, oldest first."""
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """The one writer's view: reads see the state that its writes will follow."""
+
+    async def write(self, batch: Batch) -> None:
+        """Write the batch; durable once the transaction's block is left. Called at most once in a transaction."""
+        ...
+
+    async def prepare(self, tables: Sequence[Table]) -> None:
+        """Make the tables and indexes that are missing; the rest of the transaction may use them."""
+        ...
+
+
+class Store(Protocol):
+    """A place that keeps one database."""
+
+    incarnation: str
+    """The history's id (a UUID text), made with the database; a restore makes a new one."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[Reader]:
+        """A consistent read; it blocks no writer."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """The write transaction: committed and durable when the block ends, rolled back when it raises."""
+        ...
+
+    async def close(self) -> None:
+        """Release the file; the store serves nothing more."""
+        ...
