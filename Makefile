@@ -16,7 +16,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make install: '$(PYTHON)' is not on this machine. RiffDB needs Python 3.11 or newer; on Debian and Ubuntu: apt-get install python3 python3-venv" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make install: '$(PYTHON)' is $$($(PYTHON) --version 2>&1), and RiffDB needs Python 3.11 or newer. Name another one: make install PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make install: '$(PYTHON)' lacks the venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	@echo "Installing the locked packages into .venv (about a minute the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
