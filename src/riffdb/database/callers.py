@@ -1,0 +1,77 @@
+"""Who asks: principal, role, the capability's facts, and the edge the request came in by.
+
+A caller is a claim until the transaction that seals the request has read the capability's row; `check_capability` is
+that check, and the same one serves admission. Names unknown and names not granted answer alike, save to operators.
+"""
+
+from dataclasses import dataclass
+
+from riffdb.core.errors import RiffError
+from riffdb.core.records import Capability
+from riffdb.core.suggestions import did_you_mean
+from riffdb.plan import Plan
+
+OPERATOR = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. An empty `role` is an operator; `token_hash` is None for who opened the file itself."""
+
+    principal: str
+    role: str
+    ingress: str
+    capability: str = ""
+    token_hash: bytes | None = None
+    partition: bytes | None = None
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller may run everything."""
+        return self.role == OPERATOR
+
+
+def check_capability(capability: Capability | None, time: int) -> Capability:
+    """The capability, if it is known, unrevoked and unexpired at `time` (µs); else `RDB-E-UNAUTHENTICATED`."""
+    if capability is None:
+        raise RiffError("RDB-E-UNAUTHENTICATED", "the token is not known here")
+    if capability.revoked_at is not None:
+        raise RiffError("RDB-E-UNAUTHENTICATED", "the token was revoked")
+    if capability.expires_at is not None and capability.expires_at <= time:
+        raise RiffError("RDB-E-UNAUTHENTICATED", "the token has expired")
+    return capability
+
+
+def check_command(plan: Plan, caller: Caller, name: str) -> None:
+    """Refuse a command that the caller may not run, before its input is looked at."""
+    _check(plan, caller, "command", name)
+
+
+def check_query(plan: Plan, caller: Caller, name: str) -> None:
+    """Refuse a query that the caller may not run, before its parameters are looked at."""
+    _check(plan, caller, "query", name)
+
+
+def check_operator(caller: Caller) -> None:
+    """Refuse everyone but operators."""
+    if not caller.is_operator:
+        raise RiffError("RDB-E-FORBIDDEN", "only an operator may do this")
+
+
+def check_partition(caller: Caller, partition: bytes) -> None:
+    """Refuse a partition outside the capability's restriction."""
+    if caller.partition is not None and caller.partition != partition:
+        raise RiffError("RDB-E-FORBIDDEN", "the capability is restricted to another partition")
+
+
+def _check(plan: Plan, caller: Caller, family: str, name: str) -> None:
+    declared = [part.name for part in (plan.commands if family == "command" else plan.queries)]
+    if caller.is_operator:
+        if name not in declared:
+            hint = did_you_mean(name, declared)
+            raise RiffError("RDB-E-NOT-FOUND", f"the contract has no {family} of that name{hint}")
+        return
+    role = next((role for role in plan.roles if role.name == caller.role), None)
+    granted = () if role is None else role.commands if family == "command" else role.queries
+    if name not in granted or name not in declared:
+        raise RiffError("RDB-E-FORBIDDEN", f"the capability does not grant this {family}")

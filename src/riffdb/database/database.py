@@ -1,0 +1,207 @@
+"""`Database`: a store, the contract deployed on it, and the door through which everything goes.
+
+`command` is the five steps, in order: admit here, then seal, evaluate, commit and answer in the pipeline. Edges and
+clients use this class and nothing below it. It never opens files of applications and knows no transport.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Self, TypeVar
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import hit
+from riffdb.database import acts
+from riffdb.database.acts import Act, CreatedCapability
+from riffdb.database.admission import CommandRequest, admit, admit_resolve
+from riffdb.database.callers import Caller, check_capability, check_operator
+from riffdb.database.contracts import Contract
+from riffdb.database.doors import Door, Run
+from riffdb.database.pipeline import run_commands
+from riffdb.database.provenance import history
+from riffdb.database.reading import run_query
+from riffdb.database.records import whole_answer
+from riffdb.database.tokens import token_hash
+from riffdb.plan import Plan
+from riffdb.plan.plan import from_json
+from riffdb.storage.protocol import Reader, Store, Transaction
+
+Result = TypeVar("Result")
+
+
+class Database:
+    """One open database. Use `Database.open`; every method may be called while others run."""
+
+    def __init__(self, store: Store, contract: Contract | None, make_door: Callable[[Run], Door]) -> None:
+        self._store = store
+        self._contract = contract
+        self._door = make_door(self._run)
+
+    @classmethod
+    async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
+        """The database of this store; the store may be empty, `deploy` then puts a contract on it."""
+        async with store.snapshot() as reader:
+            deployed = await reader.contracts()
+        contract = Contract(from_json(deployed[-1].plan)) if deployed else None
+        return cls(store, contract, make_door)
+
+    @property
+    def contract(self) -> Contract:
+        """The deployed contract; `RDB-E-NOT-FOUND` on an empty database."""
+        if self._contract is None:
+            raise RiffError("RDB-E-NOT-FOUND", "no contract is deployed here yet; run `riffdb deploy` first")
+        return self._contract
+
+    @property
+    def incarnation(self) -> str:
+        """The id of this history."""
+        return self._store.incarnation
+
+    async def command(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a command durably; the JSON answer. What the caller did wrong is a `RiffError`, never an outcome."""
+        while True:
+            request = admit(self.contract, caller, name, values)
+            hit("command.admitted")
+            await self._door.submit(request)
+            if request.error is not None:
+                raise request.error
+            if not request.stale_contract:
+                return whole_answer(request.answer, request.replayed)
+
+    async def resolve(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
+        """The stored answer under a key, executing nothing; `RDB-E-ABSENT` if nothing is recorded now."""
+        identity = admit_resolve(self.contract, caller, name, values)
+        async with self._store.snapshot() as reader:
+            await _check_token(reader, caller)
+            record = (await reader.answered([identity])).get(identity)
+        if record is None:
+            raise RiffError("RDB-E-ABSENT", "nothing is recorded under this key now; an earlier call may still commit")
+        return whole_answer(record.answer, True)
+
+    async def query(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a query on one snapshot; the JSON answer."""
+        return await run_query(self._store, self.contract, caller, name, values)
+
+    async def authenticate(self, token: str, ingress: str) -> Caller:
+        """Who holds this token; `RDB-E-UNAUTHENTICATED` if it is unknown, revoked or expired."""
+        hashed = token_hash(token)
+        if hashed is None:
+            raise RiffError("RDB-E-UNAUTHENTICATED", "this is not a token of RiffDB; it begins with `rdb_`")
+        async with self._store.snapshot() as reader:
+            found = (await reader.capabilities({hashed})).get(hashed)
+            capability = check_capability(found, await reader.time())
+        return Caller(
+            principal=capability.principal,
+            role=capability.role,
+            ingress=ingress,
+            capability=capability.id,
+            token_hash=hashed,
+            partition=capability.partition,
+        )
+
+    async def deploy(self, caller: Caller, plan: Plan) -> str:
+        """Put a contract on the database; `created`, `updated` or `unchanged`."""
+
+        def serve(deployed: tuple[Contract, str]) -> None:
+            if self._contract is None or deployed[1] != "unchanged":
+                self._contract = deployed[0]
+
+        _, outcome = await self._act(caller, lambda transaction: acts.deploy(transaction, plan, caller), serve)
+        return outcome
+
+    async def create_capability(
+        self,
+        caller: Caller,
+        *,
+        role: str,
+        principal: str | None = None,
+        partition: object = None,
+        lifetime_seconds: int | None = None,
+    ) -> CreatedCapability:
+        """A new capability; an empty `role` makes an operator's. `partition` is in its wire form."""
+        contract = self.contract
+        wanted = acts.Wanted(
+            role=role,
+            principal=principal,
+            partition=None if partition is None else contract.decode_partition(partition),
+            lifetime_seconds=lifetime_seconds,
+        )
+        return await self._act(
+            caller, lambda transaction: acts.create_capability(transaction, contract, caller, wanted)
+        )
+
+    async def revoke_capability(self, caller: Caller, identity: str) -> dict[str, Any]:
+        """End a capability; its facts afterwards."""
+        contract = self.contract
+        ended = await self._act(
+            caller, lambda transaction: acts.revoke_capability(transaction, contract, caller, identity)
+        )
+        return acts.capability_json(ended)
+
+    async def history(self, caller: Caller, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
+        """The commits that wrote a row, oldest first."""
+        check_operator(caller)
+        async with self._store.snapshot() as reader:
+            await _check_token(reader, caller)
+            return await history(reader, self.contract, entity, key)
+
+    async def close(self) -> None:
+        """Release the store."""
+        await self._store.close()
+
+    async def _act(
+        self,
+        caller: Caller,
+        perform: Callable[[Transaction], Awaitable[Result]],
+        committed: Callable[[Result], None] | None = None,
+    ) -> Result:
+        check_operator(caller)
+
+        async def authorized(transaction: Transaction) -> Result:
+            await _check_token(transaction, caller)
+            return await perform(transaction)
+
+        act = Act(authorized, committed)
+        await self._door.submit(act)
+        if act.error is not None:
+            raise act.error
+        result: Result = act.result
+        return result
+
+    async def _run(self, works: list[CommandRequest | Act]) -> None:
+        for _, group in groupby(works, key=type):
+            members = list(group)
+            for act in members:
+                if isinstance(act, Act):
+                    await self._perform(act)
+            await self._run_commands([request for request in members if isinstance(request, CommandRequest)])
+
+    async def _run_commands(self, requests: list[CommandRequest]) -> None:
+        if not requests:
+            return
+        try:
+            await run_commands(self._store, self.contract, requests)
+        except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
+            for request in requests:
+                request.error = request.error or _for_request(error, request)
+
+    async def _perform(self, act: Act) -> None:
+        try:
+            async with self._store.transaction() as transaction:
+                act.result = await act.perform(transaction)
+            if act.committed is not None:
+                act.committed(act.result)
+        except Exception as error:  # noqa: BLE001  # kept for the caller, who raises it
+            act.error = error
+
+
+async def _check_token(reader: Reader, caller: Caller) -> None:
+    if caller.token_hash is not None:
+        known = await reader.capabilities({caller.token_hash})
+        check_capability(known.get(caller.token_hash), await reader.time())
+
+
+def _for_request(error: Exception, request: CommandRequest) -> Exception:
+    """The failure of a whole batch as one of its callers is told: with the key to ask again with."""
+    if isinstance(error, RiffError) and request.identity is not None:
+        return RiffError(error.code, error.message, key=request.identity[2], detail=error.detail)
+    return error

@@ -1,0 +1,181 @@
+"""Seal, evaluate, commit, answer: what happens to a batch of admitted requests inside one transaction.
+
+The clock is read once; each further command of a partition gets one microsecond more. All rows that the inputs name are
+read at once, the commands are evaluated in order over the overlay of what the ones before changed, and everything is
+written and flushed together. Each command is all or nothing, and one command's failure never harms its neighbours.
+Nothing is answered before it is durable.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import hit
+from riffdb.core.ids import incident_id
+from riffdb.core.layout import Key, Row, Table
+from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity, Mutation
+from riffdb.database.admission import CommandRequest
+from riffdb.database.callers import check_capability
+from riffdb.database.contracts import Contract
+from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
+from riffdb.engine import Evaluation
+from riffdb.storage.protocol import Store, Transaction
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Overlay:
+    """Rows as the batch sees them: read once, then as changed so far; and which of them it must write."""
+
+    rows: dict[str, dict[Key, Row | None]] = field(default_factory=dict)
+    existed: dict[tuple[str, Key], bool] = field(default_factory=dict)
+
+    def of(self, table: Table) -> dict[Key, Row | None]:
+        """The known rows of a table; None for one that does not exist."""
+        known = self.rows.get(table.name)
+        if known is None:
+            known = self.rows[table.name] = {}
+        return known
+
+    async def load(self, transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
+        """Read those of the rows that are not known yet."""
+        known = self.of(table)
+        missing = [key for key in keys if key not in known]
+        if missing:
+            found = await transaction.rows(table, missing)
+            for key in missing:
+                known[key] = found.get(key)
+
+    def change(self, table: Table, key: Key, row: Row | None) -> None:
+        """Let the row be `row` from now on."""
+        known = self.of(table)
+        self.existed.setdefault((table.name, key), known.get(key) is not None)
+        known[key] = row
+
+    def mutations(self) -> list[Mutation]:
+        """What must be written so that the store agrees with the overlay."""
+        return [
+            Mutation(table, key, self.rows[table][key], existed)
+            for (table, key), existed in self.existed.items()
+            if existed or self.rows[table][key] is not None
+        ]
+
+
+@dataclass(slots=True)
+class BatchState:
+    """What the batch knows: the store's time, the heads and answers so far, the callers' capabilities, the overlay."""
+
+    now: int
+    heads: dict[bytes, Head]
+    answered: dict[Identity, CommitRecord]
+    capabilities: dict[bytes, Capability]
+    overlay: Overlay = field(default_factory=Overlay)
+    records: list[CommitRecord] = field(default_factory=list)
+
+    def head(self, partition: bytes) -> Head:
+        """The newest commit of a partition, or the state before its first."""
+        return self.heads.get(partition) or Head(partition, 0, 0, EMPTY_CHAIN)
+
+
+async def run_commands(store: Store, contract: Contract, requests: Sequence[CommandRequest]) -> None:
+    """Settle all requests. An error of one is kept in it; a failure of the store is raised and concerns them all."""
+    current = [request for request in requests if request.contract is contract]
+    for request in requests:
+        request.stale_contract = request.contract is not contract
+    async with store.transaction() as transaction:
+        state = await _observe(transaction, current)
+        for request in current:
+            try:
+                await _settle(transaction, state, request)
+            except RiffError as error:
+                request.error = error
+            except Exception:  # noqa: BLE001  # logged with an incident id; the neighbours go on
+                request.error = _incident(request)
+        if state.records:
+            written = {record.partition for record in state.records}
+            await transaction.write(
+                Batch(
+                    heads=[state.heads[partition] for partition in written],
+                    records=state.records,
+                    mutations=state.overlay.mutations(),
+                )
+            )
+
+
+async def _observe(transaction: Transaction, requests: Sequence[CommandRequest]) -> BatchState:
+    state = BatchState(
+        now=await transaction.time(),
+        heads=await transaction.heads({request.partition for request in requests}),
+        answered=await transaction.answered([request.identity for request in requests if request.identity is not None]),
+        capabilities=await transaction.capabilities(
+            {request.caller.token_hash for request in requests if request.caller.token_hash is not None}
+        ),
+    )
+    wanted: dict[str, tuple[Table, list[Key]]] = {}
+    for request in requests:
+        if request.identity not in state.answered:
+            for slot, key in request.command.compiled.stages[0](request.inputs, ()):
+                table = request.command.tables[slot]
+                wanted.setdefault(table.name, (table, []))[1].append(key)
+    for table, keys in wanted.values():
+        await state.overlay.load(transaction, table, keys)
+    return state
+
+
+async def _settle(transaction: Transaction, state: BatchState, request: CommandRequest) -> None:
+    head = state.head(request.partition)
+    time = max(state.now, head.time + 1)
+    if request.caller.token_hash is not None:
+        check_capability(state.capabilities.get(request.caller.token_hash), time)
+    stored = None if request.identity is None else state.answered.get(request.identity)
+    if stored is not None:
+        _replay(request, stored)
+        return
+    hit("command.sealed")
+    evaluation = await _evaluate(transaction, state, request, time, head.sequence + 1)
+    hit("command.evaluated")
+    if request.identity is None:
+        request.answer = unrecorded_text(request, evaluation)
+        return
+    record = commit_record(request, evaluation, head, head.sequence + 1, time)
+    for change in evaluation.changes:
+        state.overlay.change(request.command.tables[change.slot], change.key, change.after)
+    state.records.append(record)
+    state.answered[request.identity] = record
+    state.heads[request.partition] = Head(request.partition, record.sequence, time, record.chain)
+    request.answer = record.answer
+
+
+async def _evaluate(
+    transaction: Transaction, state: BatchState, request: CommandRequest, time: int, sequence: int
+) -> Evaluation:
+    command, compiled = request.command, request.command.compiled
+    rows: list[Any] = [None] * len(command.tables)
+    for stage in compiled.stages:
+        for slot, key in stage(request.inputs, rows):
+            known = state.overlay.of(command.tables[slot])
+            if key not in known:
+                await state.overlay.load(transaction, command.tables[slot], [key])
+            rows[slot] = known[key]
+    return compiled.evaluate(request.inputs, rows, time, sequence)
+
+
+def _replay(request: CommandRequest, stored: CommitRecord) -> None:
+    if stored.input_hash != request.input_hash:
+        raise RiffError(
+            "RDB-E-IDEMPOTENCY-REUSED",
+            "the request key was used with another input; use a new key for a new request",
+            key=stored.key,
+        )
+    request.answer, request.replayed = stored.answer, True
+
+
+def _incident(request: CommandRequest) -> RiffError:
+    incident = incident_id()
+    logger.exception("incident %s in command %s", incident, request.command.plan.name)
+    return RiffError(
+        "RDB-E-INTERNAL", f"RiffDB failed; nothing was changed (incident {incident})", detail={"incident": incident}
+    )
