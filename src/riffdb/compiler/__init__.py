@@ -1,0 +1,73 @@
+"""The compiler: from source text to a plan, in ordered passes over a draft.
+
+`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities`, `events`,
+`workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`). Queries, streams, roles and schedules come
+after them. Shared: `collector`, `draft`, `typing`, `scope`, `expressions` (with `operations`, `literals`).
+A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
+Absent: reading files, rendering diagnostics, anything at run time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from riffdb.compiler.collector import Collector
+from riffdb.compiler.draft import Draft
+from riffdb.compiler.linking import link
+from riffdb.core.diagnostics import Diagnostic, has_errors
+from riffdb.core.limits import DIAGNOSTICS_MAX
+from riffdb.core.spans import Source
+from riffdb.plan import Plan
+from riffdb.syntax import parse
+
+Pass = Callable[[Draft, Collector], Draft]
+
+PASSES: tuple[Pass, ...] = (link,)
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What a compilation gave: the plan, absent exactly if an error is among the diagnostics, which are in the order
+    of files and places."""
+
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def compile(application: str, sources: Sequence[Source]) -> Compilation:
+    """Compile the sources of one application; at most 100 diagnostics, errors before warnings where some must go."""
+    collector = Collector()
+    trees = []
+    for source in sources:
+        tree, found = parse(source)
+        trees.append(tree)
+        collector.diagnostics.extend(found)
+    draft = Draft(application, tuple(trees))
+    if not has_errors(collector.diagnostics):
+        for step in PASSES:
+            draft = step(draft, collector)
+    failed = has_errors(collector.diagnostics)
+    return Compilation(None if failed else _assembled(draft), _ordered(collector.diagnostics))
+
+
+def _ordered(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    kept = sorted(diagnostics, key=lambda found: found.severity)[:DIAGNOSTICS_MAX]
+    return tuple(sorted(kept, key=lambda found: (found.span.source.path, found.span.start, found.code)))
+
+
+def _assembled(draft: Draft) -> Plan:
+    contract = draft.declared.contract
+    assert contract is not None
+    return Plan(
+        application=draft.application,
+        contract=contract.name.text,
+        version=contract.version,
+        enums=tuple(draft.enums.values()),
+        entities=tuple(entity.plan for entity in draft.entities.values()),
+        events=tuple(event.plan for event in draft.events.values()),
+        workflows=tuple(draft.workflows.values()),
+        commands=tuple(draft.commands.values()),
+        queries=tuple(draft.queries.values()),
+        streams=tuple(draft.streams.values()),
+        roles=tuple(draft.roles.values()),
+        schedules=tuple(draft.schedules.values()),
+    )

@@ -1,0 +1,60 @@
+"""The collector: where every pass leaves its diagnostics, and the two ends of messages that all of them share.
+
+A pass never raises for a mistake in a contract; it reports here, gives up on what the mistake touches and goes on.
+Sorting and the bound on their number belong to the end of the compilation, not to the passes.
+"""
+
+from collections.abc import Iterable
+
+from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
+from riffdb.core.spans import Span
+from riffdb.core.suggestions import nearest
+from riffdb.syntax.tree import Name
+
+
+class Collector:
+    """Diagnostics in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+        help: str | None = None,
+    ) -> None:
+        """Report an error."""
+        self.diagnostics.append(Diagnostic(code, message, span, "error", related, fix, help))
+
+    def warning(self, code: str, message: str, span: Span, *, fix: Fix | None = None, help: str | None = None) -> None:
+        """Report a warning, which alone never refuses a contract."""
+        self.diagnostics.append(Diagnostic(code, message, span, "warning", (), fix, help))
+
+    def unknown(
+        self, code: str, message: str, name: Name, candidates: Iterable[str], *, help: str | None = None
+    ) -> None:
+        """Report a name that means nothing here, with the nearest of the names that would have been right."""
+        found = nearest(name.text, candidates)
+        if found is None:
+            self.error(code, message, name.span, help=help)
+        else:
+            self.error(code, f"{message}; did you mean `{found}`?", name.span, fix=replace(name.span, found))
+
+    def unsupported(self, construct: str, span: Span) -> None:
+        """Report a construct of the language that this version does not compile."""
+        self.error("RDB-C190", f"{construct} is not supported yet", span, help="leave it out until a later version")
+
+
+def replace(span: Span, text: str) -> Fix:
+    """The safe fix that puts `text` in the place of a name."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+
+
+def remove(span: Span, title: str) -> Fix:
+    """The safe fix that takes the span out."""
+    return Fix(title, (Edit(span, ""),), safe=True)
