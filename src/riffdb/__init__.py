@@ -1,7 +1,48 @@
 """RiffDB, a workflow database: contracts compile to durable, idempotent, fenced commands.
 
-Invariant: importing this package is cheap; it loads nothing beyond the standard library's import machinery, so
-that `riffdb --help` and every short command start at once. Deliberately absent: eager imports of any layer.
+`riffdb.open` opens a database in this process, `riffdb.connect` reaches a server; `riffdb.aio` has the same for
+coroutines. Importing this package is cheap: the names below load their layers at first use, so that
+`riffdb --help` and every short command start at once.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from riffdb.client.answers import Answer, Commit, QueryAnswer, WorkflowSuccessorRevision
+    from riffdb.client.calls import AsyncClient, Client
+    from riffdb.client.opening import connect, open
+    from riffdb.core.errors import RiffError
+
 __version__ = "0.1.0"
+
+_PLACES = {
+    "Answer": "riffdb.client.answers",
+    "AsyncClient": "riffdb.client.calls",
+    "Client": "riffdb.client.calls",
+    "Commit": "riffdb.client.answers",
+    "QueryAnswer": "riffdb.client.answers",
+    "RiffError": "riffdb.core.errors",
+    "WorkflowSuccessorRevision": "riffdb.client.answers",
+    "connect": "riffdb.client.opening",
+    "open": "riffdb.client.opening",
+}
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "Client",
+    "Commit",
+    "QueryAnswer",
+    "RiffError",
+    "WorkflowSuccessorRevision",
+    "connect",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _PLACES:
+        raise AttributeError(f"module 'riffdb' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

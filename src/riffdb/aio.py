@@ -1,0 +1,8 @@
+"""The async interface: `open` and `connect` as in `riffdb`, giving clients whose methods are coroutines."""
+
+from riffdb.client.answers import Answer, QueryAnswer
+from riffdb.client.calls import AsyncClient
+from riffdb.client.opening import connect_async as connect
+from riffdb.client.opening import open_async as open
+
+__all__ = ["Answer", "AsyncClient", "QueryAnswer", "connect", "open"]

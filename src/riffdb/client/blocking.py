@@ -1,0 +1,61 @@
+"""Exchanges over `http.client`: blocking, usable from many threads, with connections kept in a small pool."""
+
+import http.client
+import ssl
+import time
+from collections import deque
+
+from riffdb.client.remote import BrokenError, NotSentError, Request, Response, retry_after_seconds, server_address
+
+
+class BlockingExchange:
+    """Never suspends: each method returns when it is done."""
+
+    def __init__(self, url: str, token: str, timeout_seconds: float) -> None:
+        parts = server_address(url)
+        self._is_secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname or "", parts.port
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._timeout_seconds = timeout_seconds
+        self._idle: deque[http.client.HTTPConnection] = deque()
+
+    async def exchange(self, request: Request) -> Response:
+        """The response of the server."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            connection.request(request.method, request.path, body=request.body, headers=self._headers)
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise BrokenError from error
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return Response(response.status, body, retry_after_seconds(response.getheader("Retry-After")))
+
+    async def pause(self, seconds: float) -> None:
+        """Block for that long."""
+        time.sleep(seconds)
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._is_secure:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._timeout_seconds, context=ssl.create_default_context()
+            )
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise NotSentError from error
+        return connection

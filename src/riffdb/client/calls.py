@@ -1,0 +1,125 @@
+"""What users hold: `Client` and `AsyncClient`, one interface from one source.
+
+`Calls` has every operation once, as a coroutine; `AsyncClient` shows them as they are, `Client` shows them stepped,
+over transports that never suspend. Inputs are native Python values or wire forms; a request key that is left out is made.
+"""
+
+from types import TracebackType
+from typing import Any, Self
+
+from riffdb.client.answers import Answer, AnswerReader, QueryAnswer
+from riffdb.client.transport import Transport
+from riffdb.core.ids import uuid7
+from riffdb.core.stepping import stepped
+from riffdb.plan import Plan
+
+
+class Calls:
+    """The operations of a client, over any transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._reader: AnswerReader | None = None
+
+    async def _plan(self) -> Plan:
+        """The deployed contract, as far as the caller may use it."""
+        return await self._transport.plan()
+
+    async def _command(self, name: str, /, **inputs: object) -> Answer:
+        """Run a command durably. Declared failures are answers; what could not be done is a `RiffError`."""
+        plan = await self._transport.plan()
+        declared = next((command for command in plan.commands if command.name == name), None)
+        if declared is not None and declared.idempotency_key is not None:
+            inputs.setdefault(declared.idempotency_key, str(uuid7()))
+        raw = await self._transport.command(name, inputs)
+        return (await self._answers()).command(name, raw)
+
+    async def _resolve(self, name: str, /, **inputs: object) -> Answer:
+        """The stored answer under a key (with the partition's inputs); `RDB-E-ABSENT` if nothing is recorded now."""
+        raw = await self._transport.resolve(name, inputs)
+        return (await self._answers()).command(name, raw)
+
+    async def _query(self, name: str, /, **params: object) -> QueryAnswer:
+        """Run a query on one snapshot."""
+        raw = await self._transport.query(name, params)
+        return (await self._answers()).query(name, raw)
+
+    async def _history(self, entity: str, /, *key: object) -> list[dict[str, Any]]:
+        """The commits that wrote a row, oldest first, in wire form; operators only."""
+        return await self._transport.history(entity, key)
+
+    async def _deploy(self, plan: Plan, /) -> str:
+        """Put a contract on the database: `created`, `updated` or `unchanged`; operators only."""
+        outcome = await self._transport.deploy(plan)
+        self._reader = None
+        return outcome
+
+    async def _create_capability(
+        self,
+        *,
+        role: str = "",
+        principal: str | None = None,
+        partition: object = None,
+        lifetime_seconds: int | None = None,
+    ) -> dict[str, Any]:
+        """A new capability with its token, shown this once; without a role, an operator's. Operators only."""
+        return await self._transport.create_capability(
+            role=role, principal=principal, partition=partition, lifetime_seconds=lifetime_seconds
+        )
+
+    async def _revoke_capability(self, identity: str, /) -> dict[str, Any]:
+        """End a capability; operators only."""
+        return await self._transport.revoke_capability(identity)
+
+    async def _close(self) -> None:
+        """Let go of the database."""
+        await self._transport.close()
+
+    async def _answers(self) -> AnswerReader:
+        if self._reader is None:
+            self._reader = AnswerReader(await self._transport.plan())
+        return self._reader
+
+
+class AsyncClient(Calls):
+    """A database as coroutines see it."""
+
+    plan = Calls._plan
+    command = Calls._command
+    resolve = Calls._resolve
+    query = Calls._query
+    history = Calls._history
+    deploy = Calls._deploy
+    create_capability = Calls._create_capability
+    revoke_capability = Calls._revoke_capability
+    close = Calls._close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+
+class Client(Calls):
+    """A database as plain calls see it; usable from many threads."""
+
+    plan = stepped(Calls._plan)
+    command = stepped(Calls._command)
+    resolve = stepped(Calls._resolve)
+    query = stepped(Calls._query)
+    history = stepped(Calls._history)
+    deploy = stepped(Calls._deploy)
+    create_capability = stepped(Calls._create_capability)
+    revoke_capability = stepped(Calls._revoke_capability)
+    close = stepped(Calls._close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

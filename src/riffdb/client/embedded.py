@@ -1,0 +1,73 @@
+"""The transport to a database in this process. Who opened the file is its operator; a role may be acted as.
+
+With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `LoopDoor` it serves one event loop.
+"""
+
+import getpass
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from riffdb.core.values import timestamp_text
+from riffdb.database.callers import OPERATOR, Caller
+from riffdb.database.database import Database
+from riffdb.plan import Plan
+
+
+def local_caller(role: str | None, ingress: str) -> Caller:
+    """Who opened the file: `local:<user>`, an operator unless acting as a role."""
+    return Caller(principal=f"local:{getpass.getuser()}", role=role or OPERATOR, ingress=ingress)
+
+
+class EmbeddedTransport:
+    """Calls the database directly."""
+
+    def __init__(self, database: Database, caller: Caller) -> None:
+        self._database = database
+        self._caller = caller
+
+    async def plan(self) -> Plan:
+        """The deployed plan."""
+        return self._database.contract.plan
+
+    async def command(self, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a command."""
+        return await self._database.command(self._caller, name, values)
+
+    async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
+        """The stored answer under a key."""
+        return await self._database.resolve(self._caller, name, values)
+
+    async def query(self, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a query."""
+        return await self._database.query(self._caller, name, values)
+
+    async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
+        """The commits that wrote a row."""
+        return await self._database.history(self._caller, entity, key)
+
+    async def deploy(self, plan: Plan) -> str:
+        """Put a contract on the database."""
+        return await self._database.deploy(self._caller, plan)
+
+    async def create_capability(
+        self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
+    ) -> dict[str, Any]:
+        """A new capability with its token."""
+        created = await self._database.create_capability(
+            self._caller, role=role, principal=principal, partition=partition, lifetime_seconds=lifetime_seconds
+        )
+        expires_at = created.capability.expires_at
+        return {
+            "id": created.capability.id,
+            "token": created.token,
+            "role": created.capability.role or None,
+            "expires_at": None if expires_at is None else timestamp_text(expires_at),
+        }
+
+    async def revoke_capability(self, identity: str) -> dict[str, Any]:
+        """End a capability."""
+        return await self._database.revoke_capability(self._caller, identity)
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self._database.close()

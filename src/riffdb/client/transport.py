@@ -1,0 +1,52 @@
+"""The Transport protocol: how a client reaches a database, in the same process or over HTTP.
+
+Values go in as Python holds them or in their wire form; answers come back as the JSON bytes that every edge gives. A
+transport made for the sync interface never suspends, so one source of client code serves sync and async.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from riffdb.plan import Plan
+
+
+class Transport(Protocol):
+    """One way to a database; errors are `RiffError`."""
+
+    async def plan(self) -> Plan:
+        """The deployed plan, narrowed to what the caller may use."""
+        ...
+
+    async def command(self, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a command; an unknown outcome has been settled, or is `RDB-E-OUTCOME-UNKNOWN` with the key."""
+        ...
+
+    async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
+        """The stored answer under a key, or `RDB-E-ABSENT`."""
+        ...
+
+    async def query(self, name: str, values: Mapping[str, object]) -> bytes:
+        """Run a query."""
+        ...
+
+    async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
+        """The commits that wrote a row, oldest first; operators only."""
+        ...
+
+    async def deploy(self, plan: Plan) -> str:
+        """Put a contract on the database: `created`, `updated` or `unchanged`; operators only."""
+        ...
+
+    async def create_capability(
+        self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
+    ) -> dict[str, Any]:
+        """A new capability with its token, shown this once; an empty role makes an operator's. Operators only."""
+        ...
+
+    async def revoke_capability(self, identity: str) -> dict[str, Any]:
+        """End a capability; operators only."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...

@@ -1,0 +1,38 @@
+"""Python values in the form that JSON carries, before any type is known: the server checks them by its plan."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+from riffdb.core.errors import input_error
+
+
+def wire_values(values: Mapping[str, object]) -> dict[str, object]:
+    """The wire form of named values; `RDB-E-INPUT` for what has none."""
+    return {name: wire_value(value, name) for name, value in values.items()}
+
+
+def wire_value(value: object, path: str) -> object:
+    """The wire form of one value."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case UUID():
+            return str(value)
+        case datetime():
+            if value.tzinfo is None:
+                raise input_error(path, "must be a time with its offset from UTC")
+            return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return urlsafe_b64encode(value).decode().rstrip("=")
+        case list() | tuple():
+            return [wire_value(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        case Mapping():
+            return {str(name): wire_value(item, f"{path}.{name}") for name, item in value.items()}
+    raise input_error(path, f"a {type(value).__name__} has no form on the wire")
