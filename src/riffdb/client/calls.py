@@ -1,7 +1,8 @@
 """What users hold: `Client` and `AsyncClient`, one interface from one source.
 
 `Calls` has every operation once, as a coroutine; `AsyncClient` shows them as they are, `Client` shows them stepped,
-over transports that never suspend. Inputs are native Python values or wire forms; a request key that is left out is made.
+over transports that never suspend. Inputs are native Python values or wire forms; a request key that is left out is
+made.
 """
 
 from types import TracebackType

@@ -22,14 +22,19 @@ from riffdb.storage import open_store
 TIMEOUT_SECONDS = 30.0
 
 
-def open(url: str, application: str | Path | None = None, *, role: str | None = None) -> Client:
-    """Open a database in this process; `RDB-E-CONTRACT` carries the diagnostics of an application with errors."""
-    return Client(step(_open(url, application, role, ThreadDoor)))
+def open(url: str, application: str | Path | None = None, *, role: str | None = None, create: bool = False) -> Client:
+    """Open a database in this process; `RDB-E-CONTRACT` carries the diagnostics of an application with errors.
+
+    A missing file is made if an application is given, or with `create`.
+    """
+    return Client(step(_open(url, application, role, create, ThreadDoor)))
 
 
-async def open_async(url: str, application: str | Path | None = None, *, role: str | None = None) -> AsyncClient:
+async def open_async(
+    url: str, application: str | Path | None = None, *, role: str | None = None, create: bool = False
+) -> AsyncClient:
     """Open a database in this process, for use on this event loop."""
-    return AsyncClient(await _open(url, application, role, LoopDoor))
+    return AsyncClient(await _open(url, application, role, create, LoopDoor))
 
 
 def connect(
@@ -65,10 +70,10 @@ async def open_database(url: str, make_door: Callable[[Run], Door], *, create: b
 
 
 async def _open(
-    url: str, application: str | Path | None, role: str | None, make_door: Callable[[Run], Door]
+    url: str, application: str | Path | None, role: str | None, create: bool, make_door: Callable[[Run], Door]
 ) -> EmbeddedTransport:
     plan = None if application is None else compiled_plan(application)
-    database = await open_database(url, make_door, create=plan is not None)
+    database = await open_database(url, make_door, create=create or plan is not None)
     try:
         if plan is not None:
             await database.deploy(local_caller(None, "embedded"), plan)

@@ -1,0 +1,5 @@
+"""`python -m riffdb` is `riffdb`."""
+
+from riffdb.cli import main
+
+main()

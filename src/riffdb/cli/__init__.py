@@ -1,0 +1,111 @@
+"""The command line: one module a command; `main` finds it, runs it, and turns every error into its exit code.
+
+Data goes to stdout, all else to stderr; with `--json` stdout holds one JSON document, also when there is an error. The
+table below is all that `--help` needs, so a command's module and its layers load only when it runs. Absent: any work
+of its own; a command composes what the layers below offer.
+"""
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from riffdb.core import failpoints
+from riffdb.core.errors import RiffError
+
+COMMANDS = {
+    "new": "make a ready application folder",
+    "check": "compile a contract and show what is wrong with it",
+    "deploy": "put a contract on a database",
+    "serve": "serve a database over HTTP",
+    "command": "run a command",
+    "query": "run a query",
+    "worker": "work on a schedule's items",
+    "history": "show who did what to a row",
+    "capability": "create and revoke capabilities",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of this package, imported when they run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # the parameter's name is click's
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # the names are click's
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"riffdb.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # the names are click's
+        """The table, without an import."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The named command; a misspelt one is refused with the nearest name."""
+        from riffdb.core.suggestions import did_you_mean
+
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise click.UsageError(f"there is no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+EXIT_CODES = """\b
+Exit codes: 0 done, 1 failed, 2 usage, 3 the contract has errors, 4 the change needs approval, 5 not found,
+6 conflict, 7 a declared failure outcome, 8 not authorized, 9 unavailable or unknown, 10 verification failed,
+130 interrupted."""
+
+
+@click.group(cls=LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="riffdb", message="riffdb %(version)s")
+def root() -> None:
+    """RiffDB, a workflow database: contracts compile to durable, idempotent, fenced commands."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    try:
+        failpoints.arm(os.environ.get(failpoints.VARIABLE))
+        code: Any = root.main(arguments, prog_name="riffdb", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except RiffError as error:
+        return report(error, as_json="--json" in arguments)
+    except ValueError as error:
+        if failpoints.VARIABLE not in str(error):
+            raise
+        return report(RiffError("RDB-E-USAGE", str(error)), as_json="--json" in arguments)
+
+
+def report(error: RiffError, *, as_json: bool) -> int:
+    """Show an error, on stderr for people and as a problem document on stdout with `--json`; its exit code."""
+    if as_json:
+        click.echo(json.dumps(error.to_json(), ensure_ascii=False))
+    click.echo(f"error[{error.code}]: {error.message}", err=True)
+    if error.key is not None:
+        click.echo(f"  ask again with the same key: {error.key}", err=True)
+    return error.facts.exit

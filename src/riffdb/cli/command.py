@@ -1,0 +1,26 @@
+"""`riffdb command run`: one command, durably; exit 7 tells a declared failure."""
+
+import click
+
+from riffdb.cli.inputs import read_object
+from riffdb.cli.output import show_answer
+from riffdb.cli.targets import Target, target_options
+
+
+@click.group("command", short_help="run a command")
+def command() -> None:
+    """Run commands of the deployed contract."""
+
+
+@command.command("run")
+@click.argument("name", metavar="NAME")
+@click.option("--input", "text", metavar="JSON|@FILE|-", help="The inputs as a JSON object.")
+@target_options
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON document.")
+def run(name: str, text: str | None, target: Target, as_json: bool) -> int:
+    """Run the command NAME. Without a request key in the input, a new one is made."""
+    inputs = read_object(text, "--input")
+    with target.open() as client:
+        answer = client.command(name, **inputs)
+    show_answer(answer.outcome, answer.raw, as_json=as_json)
+    return 0 if answer.is_success else 7

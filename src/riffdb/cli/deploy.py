@@ -1,0 +1,27 @@
+"""`riffdb deploy`: put a contract on a database."""
+
+import json
+from pathlib import Path
+
+import click
+
+from riffdb.cli.targets import Target, operator_options
+from riffdb.client.opening import compiled_plan
+from riffdb.plan.identity import plan_hash
+
+
+@click.command("deploy", short_help="put a contract on a database")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(folder: Path, target: Target, as_json: bool) -> int:
+    """Compile the application in DIR and deploy it; a change that stored rows do not fit is refused (exit 4)."""
+    plan = compiled_plan(folder)
+    with target.open(create=True) as client:
+        outcome = client.deploy(plan)
+    if as_json:
+        facts = {"outcome": outcome, "contract": plan.contract, "version": plan.version, "hash": plan_hash(plan).hex()}
+        click.echo(json.dumps(facts))
+    else:
+        click.echo(f"{plan.contract} version {plan.version}: {outcome}", err=True)
+    return 0

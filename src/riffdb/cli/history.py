@@ -1,0 +1,26 @@
+"""`riffdb history`: who did what to a row, newest last."""
+
+import json
+
+import click
+
+from riffdb.cli.targets import Target, operator_options
+
+
+@click.command("history", short_help="show who did what to a row")
+@click.argument("entity", metavar="ENTITY")
+@click.argument("key", metavar="KEY...", nargs=-1, required=True)
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
+def command(entity: str, key: tuple[str, ...], target: Target, as_json: bool) -> int:
+    """Show the commits that wrote the row of ENTITY with this KEY (its fields in declared order)."""
+    with target.open() as client:
+        entries = client.history(entity, *key)
+    for entry in entries:
+        if as_json:
+            click.echo(json.dumps(entry, ensure_ascii=False))
+        else:
+            changes = ", ".join(f"{name}={json.dumps(value)}" for name, value in entry["changes"].items())
+            click.echo(f"{entry['time']}  #{entry['sequence']}  revision {entry['revision']}  {entry['command']}")
+            click.echo(f"    {entry['outcome']} by {entry['principal']}: {changes or 'no value changed'}")
+    return 0
