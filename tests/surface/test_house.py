@@ -5,6 +5,7 @@ The install itself is not run here; every other test stands on it.
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -64,3 +65,12 @@ def test_the_changelog_begins_with_this_version_or_with_what_is_unreleased() -> 
     sections = re.findall(r"^## (\S+)", _text("CHANGELOG.md"), re.MULTILINE)
     assert version
     assert sections[0] in ("Unreleased", version.group(1))
+
+
+def test_importing_the_package_loads_no_layer_and_no_other_package() -> None:
+    script = (
+        "import sys; before = set(sys.modules); import riffdb; loaded = set(sys.modules) - before; "
+        "print(sorted(name for name in loaded if name.split('.')[0] not in sys.stdlib_module_names))"
+    )
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert printed == "['riffdb']\n"
