@@ -1,0 +1,217 @@
+"""The adapter from a client to the scheduler's port, for any schedule of the deployed contract.
+
+Which input of which command takes the key, the owner, the token, the revision stands in the schedule's plan, so nothing
+here is particular to an application. Selection follows the query's order while claims are won; after a lost claim the
+next selections spread over more of the head of the queue, so that many workers do not run after one item.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from riffdb.client.answers import Answer
+from riffdb.client.calls import AsyncClient
+from riffdb.core.errors import RiffError
+from riffdb.plan import Plan
+from riffdb.plan.identity import declaration_hash
+from riffdb.plan.queries import ScheduledCommand, SchedulePlan
+from riffdb.scheduler import (
+    Absent,
+    Evidence,
+    Item,
+    KeyReused,
+    Lease,
+    Permanent,
+    Refusal,
+    Schedule,
+    Selection,
+    Source,
+    Success,
+    failure_of,
+)
+from riffdb.scheduler.identity import Target
+from riffdb.scheduler.port import Answer as PortAnswer
+from riffdb.scheduler.port import EvidenceKind, Stored
+
+POLL_SECONDS = 1.0
+SPREAD_MAX = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS: tuple[EvidenceKind, ...] = ("stale", "unavailable", "invalid", "exhausted", "expired", "missing")
+
+
+class SchedulePort:
+    """The port of one query schedule; `params` are the query's parameters other than its limit. A selection that waits
+    ends early when `stopping` is set."""
+
+    def __init__(
+        self, client: AsyncClient, plan: Plan, name: str, params: Mapping[str, object], stopping: asyncio.Event
+    ) -> None:
+        self._client = client
+        self._plan = plan
+        self._stopping = stopping
+        self._schedule = plan.schedule(name)
+        self._params = dict(params)
+        self._spread = 1
+        query = plan.query(self._schedule.source_name)
+        take = query.bindings[0].take
+        bounds = {param.name: param.type.bound for param in query.params}
+        if isinstance(take, str):
+            self._params.setdefault(take, bounds[take])
+        self.schedule = port_schedule(plan, self._schedule)
+
+    async def next(self, selection: Selection) -> tuple[Item, ...]:
+        """Select items that are due and not passed over, looking again until the wait is over."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + selection.wait_seconds
+        while True:
+            items = await self._select(selection)
+            remaining = end - loop.time()
+            if items or remaining <= 0 or self._stopping.is_set():
+                return items
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), min(POLL_SECONDS, remaining))
+
+    async def resolve(self, item: Item, key: str) -> Stored:
+        """Fetch the stored answer of the business command."""
+        run = self._schedule.run
+        partition = self._key(run, item)[0]
+        inputs = {partition[0]: partition[1], run.idempotency_key: key}
+        try:
+            answer = await self._client.resolve(run.command, **inputs)
+        except RiffError as error:
+            if error.code == "RDB-E-ABSENT":
+                return Absent()
+            raise failure_of(error) from None
+        stored = self._told(run, answer)
+        assert not isinstance(stored, KeyReused)
+        return stored
+
+    async def claim(self, item: Item, key: str, owner: UUID, lease_seconds: int, revision: int) -> PortAnswer:
+        """Claim the row."""
+        claim = self._schedule.claim
+        values = {claim.owner: owner, claim.duration: lease_seconds, claim.revision: revision}
+        told = await self._send(claim, item, key, values)
+        won = isinstance(told, Success)
+        self._spread = max(1, self._spread - 1) if won else min(SPREAD_MAX, self._spread * 2 + 1)
+        return told
+
+    async def renew(self, item: Item, key: str, lease: Lease, lease_seconds: int) -> PortAnswer:
+        """Renew the row's lease."""
+        renew = self._schedule.renew
+        if renew is None:
+            raise Permanent(reason="the schedule names no command that renews")
+        return await self._send(renew, item, key, {renew.duration: lease_seconds} | _evidence(renew, lease))
+
+    async def execute(self, item: Item, key: str, lease: Lease, inputs: Mapping[str, object]) -> PortAnswer:
+        """Send the business command with the handler's inputs."""
+        run = self._schedule.run
+        if inputs.keys() - set(run.further):
+            raise Permanent(reason=f"the handler gave an input that {run.command} does not leave to it")
+        return await self._send(run, item, key, {**inputs, **_evidence(run, lease)})
+
+    async def release(self, item: Item, key: str, lease: Lease) -> PortAnswer:
+        """Release the row's lease."""
+        release = self._schedule.release
+        return await self._send(release, item, key, _evidence(release, lease))
+
+    async def fail(self, item: Item, key: str, lease: Lease, retry_seconds: int) -> PortAnswer:
+        """Send the schedule's `fail` command."""
+        fail = self._schedule.fail
+        if fail is None:
+            raise Permanent(reason="the schedule names no command that fails an item")
+        delay: dict[str | None, object] = {name: retry_seconds for name in fail.further if name == "retry_seconds"}
+        return await self._send(fail, item, key, delay | _evidence(fail, lease))
+
+    async def acknowledge(self, item: Item) -> None:
+        """Nothing: an item of a query is settled by its row."""
+
+    async def negative_acknowledge(self, item: Item, delay_seconds: int) -> None:
+        """Nothing: an item of a query goes back by its row; the worker keeps the delay."""
+
+    async def _select(self, selection: Selection) -> tuple[Item, ...]:
+        answer = await self._answered(self._client.query(self._schedule.source_name, **self._params))
+        observed = (answer.time - _EPOCH) // timedelta(microseconds=1)
+        found = (self._item(row, observed) for row in answer.payload[self._schedule.items])
+        free = [item for item in found if not selection.passes_over(item.target)]
+        window = free[: max(self._spread, selection.items_max)]
+        chosen = sorted(random.sample(range(len(window)), min(selection.items_max, len(window))))
+        return tuple(window[position] for position in chosen)
+
+    def _item(self, row: Mapping[str, Any], observed: int) -> Item:
+        entity = self._plan.entity(self._schedule.entity)
+        target: Target = tuple(row[name] for name in entity.storage_key)
+        due = (row[self._schedule.due] - _EPOCH) // timedelta(microseconds=1)
+        revision = row[self._schedule.revision]
+        return Item(self.schedule, due, target, observed, revision, fields=dict(row))
+
+    async def _send(
+        self, scheduled: ScheduledCommand, item: Item, key: str, values: Mapping[str | None, object]
+    ) -> PortAnswer:
+        inputs = dict(self._key(scheduled, item)) | {name: value for name, value in values.items() if name is not None}
+        inputs[scheduled.idempotency_key] = key
+        try:
+            answer = await self._client.command(scheduled.command, **inputs)
+        except RiffError as error:
+            if error.code == "RDB-E-IDEMPOTENCY-REUSED":
+                return KeyReused()
+            raise failure_of(error) from None
+        return self._told(scheduled, answer)
+
+    def _key(self, scheduled: ScheduledCommand, item: Item) -> list[tuple[str, object]]:
+        """Inputs that take the key, the partition's first."""
+        entity = self._plan.entity(self._schedule.entity)
+        values = dict(zip(entity.storage_key, item.target, strict=True))
+        declared = zip((part.name for part in entity.key), scheduled.key, strict=True)
+        inputs = [(name, values[part]) for part, name in declared]
+        return sorted(inputs, key=lambda pair: pair[0] != scheduled.key[self._partition_position()])
+
+    def _partition_position(self) -> int:
+        entity = self._plan.entity(self._schedule.entity)
+        return [part.name for part in entity.key].index(entity.partition)
+
+    def _told(self, scheduled: ScheduledCommand, answer: Answer) -> PortAnswer:
+        outcome = self._plan.command(scheduled.command).outcome(answer.outcome)
+        if outcome.success:
+            revision = next(
+                (item.revision for item in answer.workflow_revisions if item.binding == scheduled.binding), None
+            )
+            row = answer.payload.get(scheduled.row) if scheduled.row else None
+            workflow = self._plan.workflow(self._schedule.workflow)
+            fence = None if row is None or workflow.lease is None else row[workflow.lease.fencing_token]
+            return Success(answer.outcome, revision, fence, answer.payload)
+        if not outcome.evidence:
+            return Refusal(answer.outcome)
+        kinds = [kind for kind in _KINDS if getattr(scheduled, kind) == answer.outcome]
+        return Evidence(answer.outcome, kinds[0] if kinds else "other")
+
+    async def _answered(self, call: Awaitable[Any]) -> Any:
+        try:
+            return await call
+        except RiffError as error:
+            raise failure_of(error) from None
+
+
+def port_schedule(plan: Plan, schedule: SchedulePlan) -> Schedule:
+    """The schedule as a turn needs it."""
+    family = "queries" if schedule.source == "query" else "streams"
+    source = Source(schedule.source, declaration_hash(plan, family, schedule.source_name), schedule.source_name)
+    return Schedule(
+        name=schedule.name,
+        source=source,
+        run=schedule.run.command,
+        renews=schedule.renew is not None,
+        fails=schedule.fail is not None,
+        run_ends_lease=schedule.run.releases,
+    )
+
+
+def _evidence(scheduled: ScheduledCommand, lease: Lease) -> dict[str | None, object]:
+    return {
+        scheduled.owner: lease.owner,
+        scheduled.fencing_token: lease.fencing_token,
+        scheduled.revision: lease.revision,
+    }
