@@ -1,0 +1,130 @@
+"""The end of `evaluate`: what a success commits, then events and answer over it.
+
+A row is mutated when an effect on it ran. Where that depends on the arm that a decide took, the text asks for the arm.
+A deleted row takes a revision as every mutated row does; payloads show it as it last stood.
+"""
+
+import re
+from collections.abc import Iterable
+
+from riffdb.engine.expressions import constant_text, expression_text
+from riffdb.engine.slots import Arm, Slot
+from riffdb.engine.source import Source, note, row_of
+from riffdb.engine.steps import Answer, Emitted, payload_text
+from riffdb.engine.views import Views
+from riffdb.plan import Plan
+from riffdb.plan.commands import CommandPlan, DecideStep
+
+
+class CommitWriter:
+    """Writes the end of one command."""
+
+    def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
+        self._plan, self._command, self._views, self._source = plan, command, views, source
+        self._mutated = [slot for slot in slots if slot.mutated_in]
+        self._applying = [
+            {Arm(decide, number) for number, branch in enumerate(step.arms) if branch.none is None}
+            for decide, step in enumerate(step for step in command.steps if isinstance(step, DecideStep))
+        ]
+
+    def write(self, emits: list[Emitted], answers: list[Answer]) -> None:
+        """Write successors, events and the return of every success."""
+        events = [(self._condition({emit.arm}), self._event(emit)) for emit in emits]
+        returns = [(answer, self._payload(answer)) for answer in answers]
+        shown = [text for _, text in (*events, *returns)]
+        self._source.line(note("commit"))
+        for slot in self._mutated:
+            self._successor(slot, shown)
+        mutated = [(self._condition(slot.mutated_in), slot) for slot in self._mutated]
+        changes = self._collected("changes", [(condition, _change(slot)) for condition, slot in mutated])
+        emitted = self._collected("events", events)
+        revisions = self._collected(
+            "revisions",
+            [
+                (condition, f"({slot.name!r}, {slot.revision_committed})")
+                for condition, slot in mutated
+                if slot.workflow and slot.bind.kind != "delete"
+            ],
+        )
+        # Later answers stand first: each replaces those above it, and that of the command is what remains.
+        for answer, payload in (*reversed(returns[:-1]), returns[-1]):
+            parts = f"({answer.use.name!r}, {payload}, {changes}, {emitted}, {revisions})"
+            statement = f"return new(Evaluation, {parts})"
+            if answer.arm is None:
+                self._source.line(statement)
+            else:
+                with self._source.block(f"if d{answer.arm.decide} == {answer.arm.arm}:"):
+                    self._source.line(statement)
+
+    def _event(self, emit: Emitted) -> str:
+        event = self._plan.event(emit.step.event)
+        scope = self._views.committed(f"emit {event.name}", emit.bound)
+        values = {part.name: expression_text(part.value, scope) for part in emit.step.payload}
+        fields = [values.get(part.name, constant_text(part.type, part.default)) for part in event.fields]
+        return f"({event.name!r}, {row_of(fields)})"
+
+    def _payload(self, answer: Answer) -> str:
+        return payload_text(self._command, answer.use, self._views.committed(f"return {answer.use.name}", answer.bound))
+
+    def _successor(self, slot: Slot, shown: list[str]) -> None:
+        condition = self._condition(slot.mutated_in)
+        if condition is None:
+            self._successor_lines(slot, shown)
+            return
+        with self._source.block(f"if {condition}:"):
+            self._successor_lines(slot, shown)
+        if slot.arm is None:
+            with self._source.block("else:"):
+                for column in slot.entity.computed:
+                    self._source.line(f"{slot.local(column.name)} = {slot.found(column.name)}")
+                self._source.line(f"{slot.revision_committed} = {slot.revision_found}")
+                self._source.line(f"{slot.committed} = {slot.row}")
+
+    def _successor_lines(self, slot: Slot, shown: list[str]) -> None:
+        if slot.bind.kind != "create":
+            with self._source.block(f"if {slot.revision_found} == U64_MAX:"):
+                self._source.line(f"raise revision_exhausted({slot.name!r})")
+            if slot.bind.kind == "delete" and not _is_shown(slot, shown):
+                return
+            self._source.line(f"{slot.revision_committed} = {slot.revision_found} + 1")
+        for column in slot.entity.computed:
+            self._source.line(f"{slot.local(column.name)} = {self._views.computed(slot, column.name)}")
+        columns = [slot.local(name) if name in slot.computed else slot.now(name) for name in slot.entity.columns]
+        self._source.line(f"{slot.committed} = {row_of([*columns, slot.revision_committed, 'sequence'])}")
+
+    def _collected(self, name: str, items: list[tuple[str | None, str]]) -> str:
+        """Write a tuple of the items whose condition holds; the text that reads it."""
+        if not items:
+            return "()"
+        certain = 0
+        while certain < len(items) and items[certain][0] is None:
+            certain += 1
+        start = [text for _, text in items[:certain]]
+        self._source.line(f"{name} = {row_of(start) if start else '()'}")
+        for condition, text in items[certain:]:
+            if condition is None:
+                self._source.line(f"{name} += ({text},)")
+            else:
+                with self._source.block(f"if {condition}:"):
+                    self._source.line(f"{name} += ({text},)")
+        return name
+
+    def _condition(self, places: Iterable[Arm | None]) -> str | None:
+        """The condition under which one of the places was passed; None when every success passes one."""
+        arms = {place for place in places if place is not None}
+        if None in places or any(applying <= arms for applying in self._applying):
+            return None
+        return " or ".join(f"d{arm.decide} == {arm.arm}" for arm in sorted(arms))
+
+
+def _change(slot: Slot) -> str:
+    before = "None" if slot.bind.kind == "create" else slot.row
+    after = "None" if slot.bind.kind == "delete" else slot.committed
+    return f"new(Change, ({slot.number}, {slot.key}, {before}, {after}))"
+
+
+def _is_shown(slot: Slot, shown: list[str]) -> bool:
+    """Whether a payload reads the row, its revision or a computed column as committed."""
+    computed = (slot.local(column.name) for column in slot.entity.computed)
+    names = "|".join((slot.committed, slot.revision_committed, *computed))
+    return any(re.search(rf"\b(?:{names})\b", text) for text in shown)

@@ -1,0 +1,78 @@
+"""What goes in and out of generated functions, as plain values.
+
+Rows and keys are tuples of inside values (`core.values`); a row is in the order of `EntityPlan.columns`, then revision
+and commit sequence. Nothing here knows a plan. Absent: JSON forms; `database` makes them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from riffdb.core.layout import Key, Row
+
+
+class Change(NamedTuple):
+    """A mutated row of one slot: None before it was created, None after it was deleted."""
+
+    slot: int
+    key: Key
+    before: Row | None
+    after: Row | None
+
+
+class Evaluation(NamedTuple):
+    """What a command came to. `changes`, `events` and `revisions` stand in source order and are empty on failure.
+
+    `payload` is in the order of `OutcomePlan.payload` and holds an entity as its whole row; an event is its name and
+    its fields in declared order; a revision is a binding of a workflow entity and its successor revision.
+    """
+
+    outcome: str
+    payload: tuple[Any, ...]
+    changes: tuple[Change, ...]
+    events: tuple[tuple[str, tuple[Any, ...]], ...]
+    revisions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCommand:
+    """A command as functions. `slots` names the entity of every binding in source order, into the arms of a decide.
+
+    Stage n is given the inputs and the rows that the stages before it asked for, and gives the (slot, storage key)
+    pairs to read next; a pair is left out where the key cannot be computed, and the row of its slot stays None.
+    `evaluate` is given inputs, rows by slot, transaction time (µs) and commit sequence; it raises `RDB-E-ARITHMETIC`,
+    `RDB-E-ALIASED` and `RDB-E-REVISION-EXHAUSTED`. `source` is the generated text.
+    """
+
+    name: str
+    slots: tuple[str, ...]
+    stages: tuple[Callable[[tuple[Any, ...], Sequence[Row | None]], tuple[tuple[int, Key], ...]], ...]
+    partition: Callable[[tuple[Any, ...]], Any]
+    evaluate: Callable[[tuple[Any, ...], Sequence[Row | None], int, int], Evaluation]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """A bounded walk over one index (empty name: the key): equal values of its first columns, then the bounds of the
+    column after them as (value, inclusive)."""
+
+    entity: str
+    index: str
+    prefix: tuple[Any, ...]
+    lower: tuple[Any, bool] | None
+    upper: tuple[Any, bool] | None
+    reverse: bool
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query as functions: parameters to partition; parameters and observed time (µs) to one range a binding; the rows
+    of every range to the payload, a tuple of selected rows for each selection. `source` is the generated text."""
+
+    name: str
+    partition: Callable[[tuple[Any, ...]], Any]
+    ranges: Callable[[tuple[Any, ...], int], tuple[IndexRange, ...]]
+    select: Callable[[Sequence[Sequence[Row]]], tuple[tuple[tuple[Any, ...], ...], ...]]
+    source: str

@@ -1,0 +1,163 @@
+"""The bindings of a command as numbered slots, in source order, and what the steps do to each.
+
+One walk over the steps finds, before any text is written, which columns of a row are written on any path, in which arms
+it is mutated, and which other bindings might name the same row. An `Arm` is where a step stands inside a decide; None
+is the top level, which every success passes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
+
+from riffdb.plan import Plan
+from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, LeaseStep, SetStep, Step, TransitionStep
+from riffdb.plan.declarations import EntityPlan, LeasePlan, WorkflowPlan
+
+
+class Arm(NamedTuple):
+    """An arm by the number of its decide and its own number in it."""
+
+    decide: int
+    arm: int
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A binding: its number, its plan, and the names under which generated text holds its parts.
+
+    `above` are the bindings above it, `written` the columns that the text keeps in local names, `mutated_in` the places
+    with an effect on it, and `rivals` the slots above it that might name the same row.
+    """
+
+    number: int
+    bind: BindStep
+    entity: EntityPlan
+    workflow: WorkflowPlan | None
+    arm: Arm | None
+    above: Mapping[str, "Slot"]
+    written: set[str] = field(default_factory=set)
+    mutated_in: set[Arm | None] = field(default_factory=set)
+    rivals: tuple["Slot", ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the binding in the contract."""
+        return self.bind.name
+
+    @property
+    def row(self) -> str:
+        """The row as it was found."""
+        return f"r{self.number}"
+
+    @property
+    def key(self) -> str:
+        """The storage key."""
+        return f"k{self.number}"
+
+    @property
+    def committed(self) -> str:
+        """The row as it is committed."""
+        return f"n{self.number}" if self.mutated_in else self.row
+
+    @property
+    def revision_found(self) -> str:
+        """The revision before the command."""
+        return "0" if self.bind.kind == "create" else f"{self.row}[{len(self.entity.columns)}]"
+
+    @property
+    def revision_committed(self) -> str:
+        """The revision as it is committed."""
+        if not self.mutated_in:
+            return self.revision_found
+        return "1" if self.bind.kind == "create" else f"v{self.number}"
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """The names of the computed columns."""
+        return frozenset(part.name for part in self.entity.computed)
+
+    def found(self, column: str) -> str:
+        """A column as it was found."""
+        return f"{self.row}[{self.entity.columns.index(column)}]"
+
+    def local(self, column: str) -> str:
+        """The local name of a column that is written."""
+        return f"{self.row}_{self.entity.columns.index(column)}"
+
+    def now(self, column: str) -> str:
+        """A stored column as the effects so far left it."""
+        return self.local(column) if column in self.written else self.found(column)
+
+    @property
+    def lease(self) -> LeasePlan | None:
+        """The lease of its workflow, if it has both."""
+        return self.workflow.lease if self.workflow else None
+
+
+def lay_out(plan: Plan, command: CommandPlan) -> tuple[Slot, ...]:
+    """The slots of a command, in source order."""
+    walk = _Walk(plan)
+    walk.steps(command.steps, None, {})
+    return tuple(walk.slots)
+
+
+class _Walk:
+    def __init__(self, plan: Plan) -> None:
+        self.slots: list[Slot] = []
+        self._plan = plan
+        self._decides = count()
+
+    def steps(self, steps: tuple[Step, ...], arm: Arm | None, bound: dict[str, Slot]) -> None:
+        for step in steps:
+            match step:
+                case BindStep():
+                    bound[step.name] = self._bind(step, arm, dict(bound))
+                case SetStep(binding=binding, field=column):
+                    self._effect(bound[binding], arm, (column,))
+                case TransitionStep(binding=binding, workflow=workflow):
+                    self._effect(bound[binding], arm, (self._plan.workflow(workflow).state,))
+                case LeaseStep(binding=binding):
+                    self._effect(bound[binding], arm, lease_columns(step, bound[binding]))
+                case DecideStep(arms=arms):
+                    decide = next(self._decides)
+                    for number, branch in enumerate(arms):
+                        self.steps(branch.steps, Arm(decide, number), dict(bound))
+
+    def _bind(self, step: BindStep, arm: Arm | None, above: dict[str, Slot]) -> Slot:
+        entity = self._plan.entity(step.entity)
+        workflow = self._plan.workflow_of(step.entity)
+        slot = Slot(len(self.slots), step, entity, workflow, arm, above)
+        slot.rivals = tuple(
+            other for other in self.slots if other.entity.name == entity.name and _may_both_run(other.arm, arm)
+        )
+        if step.kind in ("create", "delete"):
+            slot.mutated_in.add(arm)
+        if step.kind == "create":
+            slot.written.update(part.name for part in (*entity.key, *entity.fields))
+        self.slots.append(slot)
+        return slot
+
+    def _effect(self, slot: Slot, arm: Arm | None, columns: tuple[str, ...]) -> None:
+        slot.mutated_in.add(arm)
+        slot.written.update(columns)
+
+
+def lease_columns(step: LeaseStep, slot: Slot) -> tuple[str, ...]:
+    """The columns that a lease operation writes."""
+    lease = slot.lease
+    assert lease is not None, "a lease operation stands on a binding of a leased entity"
+    match step.operation:
+        case "claim":
+            counters = (lease.fencing_token,) if lease.attempts is None else (lease.fencing_token, lease.attempts)
+            return (lease.owner, lease.expires_at, *counters)
+        case "renew":
+            return (lease.expires_at,)
+        case "release" | "expire":
+            return (lease.owner, lease.expires_at)
+        case "fence" | "unheld":
+            return ()
+
+
+def _may_both_run(first: Arm | None, second: Arm | None) -> bool:
+    return first is None or second is None or first.decide != second.decide or first.arm == second.arm

@@ -1,0 +1,74 @@
+"""Which rows a command reads, as generated source: the partition, then one function for each stage.
+
+Every key that can be computed is asked for, also in arms that will not be taken; keys are over rows as they were found.
+A key that cannot be computed, or holds a null, belongs to a binding that evaluation never comes to, or fails at with
+the right error.
+"""
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from riffdb.engine.expressions import Scope, Term, expression_text
+from riffdb.engine.slots import Slot
+from riffdb.engine.source import Source, note, row_of
+from riffdb.engine.views import Views, texts
+from riffdb.plan.expressions import Constant, Expression, Input
+
+
+def write_partition(partition: Expression, inputs: Mapping[str, str], source: Source) -> None:
+    """Write `partition(inputs)`."""
+    scope = Scope("the partition", inputs, _no_row, _no_revision, _no_revision, source.temporary)
+    with source.block("def partition(inputs):"):
+        source.line(f"return {expression_text(partition, scope)}")
+
+
+def write_stages(slots: tuple[Slot, ...], views: Views, source: Source) -> int:
+    """Write `stage_0`, `stage_1`, … and give how many there are, at least one."""
+    ordered = sorted(slots, key=lambda slot: slot.bind.stage)
+    by_stage = {stage: list(group) for stage, group in groupby(ordered, lambda slot: slot.bind.stage)}
+    stages = max(by_stage, default=0) + 1
+    for stage in range(stages):
+        source.line()
+        source.line()
+        with source.block(f"def stage_{stage}(inputs, rows):"):
+            _write_stage(by_stage.get(stage, []), views, source)
+    return stages
+
+
+def _write_stage(slots: list[Slot], views: Views, source: Source) -> None:
+    if all(_is_certain(slot) for slot in slots):
+        source.line(f"return {row_of([_pair(slot, views) for slot in slots]) if slots else '()'}")
+        return
+    source.line("found = ()")
+    for slot in slots:
+        source.line(note(f"{slot.bind.kind} {slot.bind.entity} as {slot.name}"))
+        if _is_certain(slot):
+            source.line(f"found += ({_pair(slot, views)},)")
+            continue
+        with source.block("try:"):
+            source.line(f"{slot.key} = {row_of(texts(slot.bind.key, views.read(slot)))}")
+            with source.block(f"if None not in {slot.key}:"):
+                source.line(f"found += (({slot.number}, {slot.key}),)")
+        with source.block("except UNREACHED:"):
+            source.line("pass")
+    source.line("return found")
+
+
+def _pair(slot: Slot, views: Views) -> str:
+    return f"({slot.number}, {row_of(texts(slot.bind.key, views.read(slot)))})"
+
+
+def _is_certain(slot: Slot) -> bool:
+    return all(_is_value(part) for part in slot.bind.key)
+
+
+def _is_value(expression: Expression) -> bool:
+    return isinstance(expression, Constant | Input) and not expression.type.optional
+
+
+def _no_row(binding: str, column: str) -> Term:
+    raise AssertionError("a partition is over inputs alone")
+
+
+def _no_revision(binding: str) -> Term:
+    raise AssertionError("a partition is over inputs alone")

@@ -1,0 +1,202 @@
+"""The steps of a command as statements of `evaluate`, in source order; each declared failure is a `return`.
+
+What success commits is not formed here: emits and answers are only collected, each with its arm and the bindings that
+it sees, since their payloads are evaluated last.
+"""
+
+from itertools import count
+from typing import NamedTuple
+
+from riffdb.core.types import BOOL
+from riffdb.engine.evaluation import Evaluation
+from riffdb.engine.expressions import Scope, constant_text, expression_text, is_direct
+from riffdb.engine.leases import Operation, lease_operation, transition_operation
+from riffdb.engine.slots import Arm, Slot
+from riffdb.engine.source import Source, note, numbered, row_of
+from riffdb.engine.views import Bound, Views, texts
+from riffdb.plan import Plan
+from riffdb.plan.commands import (
+    BindStep,
+    CommandPlan,
+    DecideStep,
+    EmitStep,
+    LeaseStep,
+    OutcomeUse,
+    RequireStep,
+    SetStep,
+    Step,
+    TransitionStep,
+)
+from riffdb.plan.expressions import Unary
+
+
+class Emitted(NamedTuple):
+    """An emit, where it stands and what it sees."""
+
+    arm: Arm | None
+    step: EmitStep
+    bound: Bound
+
+
+class Answer(NamedTuple):
+    """A success, where it stands and what it sees."""
+
+    arm: Arm | None
+    use: OutcomeUse
+    bound: Bound
+
+
+def payload_text(command: CommandPlan, use: OutcomeUse, scope: Scope) -> str:
+    """The tuple of a payload, in the order in which the outcome declares it."""
+    values = {part.name: part.value for part in use.payload}
+    declared = command.outcome(use.name).payload
+    return row_of(texts(tuple(values[part.name] for part in declared), scope)) if declared else "()"
+
+
+class StepWriter:
+    """Writes the steps; `constants` are the failures without payload, by the name that the text gives them."""
+
+    def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
+        self.constants: dict[str, Evaluation] = {}
+        self.emits: list[Emitted] = []
+        self.answers: list[Answer] = []
+        self._plan, self._command, self._slots, self._views, self._source = plan, command, slots, views, source
+        self._unwritten = iter(slots)
+        self._decides = count()
+
+    def write(self) -> None:
+        """Write all steps of the command."""
+        bound: dict[str, Slot] = {}
+        self._steps(self._command.steps, None, bound)
+        self.answers.append(Answer(None, self._command.answer, bound))
+
+    def _steps(self, steps: tuple[Step, ...], arm: Arm | None, bound: dict[str, Slot]) -> None:
+        for step in steps:
+            match step:
+                case BindStep():
+                    self._bind(step, next(self._unwritten), bound)
+                case RequireStep():
+                    self._require(step, bound)
+                case SetStep():
+                    self._set(step, bound)
+                case EmitStep():
+                    self.emits.append(Emitted(arm, step, dict(bound)))
+                case TransitionStep():
+                    self._transition(step, bound)
+                case LeaseStep():
+                    self._lease(step, bound)
+                case DecideStep():
+                    self._decide(step, bound)
+
+    def _bind(self, step: BindStep, slot: Slot, bound: dict[str, Slot]) -> None:
+        self._note(f"{step.kind} {step.entity} as {step.name}: {numbered(slot.entity.columns)}")
+        key = texts(step.key, self._views.found(f"the key of {slot.name}", bound))
+        if step.kind == "create":
+            # The key is read by name further down, and is computed once.
+            names = [slot.local(column) for column in slot.entity.storage_key]
+            for name, text in zip(names, key, strict=True):
+                self._source.line(f"{name} = {text}")
+            key = names
+        if self._needs_key(slot):
+            self._source.line(f"{slot.key} = {row_of(key)}")
+        for rival in slot.rivals:
+            with self._source.block(f"if {slot.key} == {rival.key}:"):
+                self._source.line(f"raise aliased({rival.name!r}, {slot.name!r})")
+        bound[step.name] = slot
+        if step.otherwise is not None:
+            is_there = "is not None" if step.kind == "create" else "is None"
+            scope = self._views.found(f"the else of {step.name}", bound)
+            self._fail_if(f"{slot.row} {is_there}", step.otherwise, scope)
+        if step.kind == "create":
+            self._start(slot)
+        elif step.kind in ("mutate", "delete"):
+            for column in slot.entity.columns:
+                if column in slot.written:
+                    self._source.line(f"{slot.local(column)} = {slot.found(column)}")
+
+    def _needs_key(self, slot: Slot) -> bool:
+        is_compared = slot.rivals or any(slot in other.rivals for other in self._slots)
+        return bool(slot.mutated_in or is_compared or not all(is_direct(part) for part in slot.bind.key))
+
+    def _start(self, slot: Slot) -> None:
+        """The columns of a created row before its steps: initial state, defaults, nulls."""
+        workflow, lease = slot.workflow, slot.lease
+        for column in slot.entity.fields:
+            text = constant_text(column.type, column.default) if column.has_default else "None"
+            if workflow and column.name == workflow.state:
+                text = str(workflow.initial)
+            elif lease and column.name in (lease.owner, lease.expires_at):
+                text = "None"
+            self._source.line(f"{slot.local(column.name)} = {text}")
+
+    def _require(self, step: RequireStep, bound: Bound) -> None:
+        self._note(f"require {step.name}")
+        broken = Unary(BOOL, "!", step.condition)
+        condition = expression_text(broken, self._views.now(f"require {step.name}", bound))
+        scope = self._views.found(f"the else of {step.name}", bound)
+        self._fail_if(condition, step.otherwise, scope)
+
+    def _set(self, step: SetStep, bound: Bound) -> None:
+        place = f"set {step.binding}.{step.field}"
+        self._note(place)
+        text = expression_text(step.value, self._views.now(place, bound))
+        self._source.line(f"{bound[step.binding].local(step.field)} = {text}")
+
+    def _transition(self, step: TransitionStep, bound: Bound) -> None:
+        place = f"transition {step.transition} on {step.binding}"
+        workflow = self._plan.workflow(step.workflow)
+        slot = bound[step.binding]
+        self._operation(place, transition_operation(step, workflow, slot, self._views.now(place, bound)), bound)
+
+    def _lease(self, step: LeaseStep, bound: Bound) -> None:
+        place = f"lease {step.operation} on {step.binding}"
+        self._operation(place, lease_operation(step, bound[step.binding], self._views.now(place, bound)), bound)
+
+    def _operation(self, place: str, operation: Operation, bound: Bound) -> None:
+        self._note(place)
+        for check in operation.checks:
+            self._fail_if(check.condition, check.outcome, self._views.found(place, bound))
+        for name, text in operation.assignments:
+            self._source.line(f"{name} = {text}")
+
+    def _decide(self, step: DecideStep, bound: dict[str, Slot]) -> None:
+        decide = next(self._decides)
+        self._note(f"decide {step.binding}")
+        for slot in self._slots:
+            is_inside = slot.arm is not None and slot.arm.decide == decide
+            if is_inside and any(slot in other.rivals and other.arm != slot.arm for other in self._slots):
+                self._source.line(f"{slot.key} = None")
+        for number, branch in enumerate(step.arms):
+            if branch.condition is None:
+                opening = "else:"
+            else:
+                place = f"the conditions of decide {step.binding}"
+                condition = expression_text(branch.condition, self._views.now(place, bound))
+                opening = f"{'elif' if number else 'if'} {condition}:"
+            with self._source.block(opening):
+                if branch.none is not None:
+                    self._fail(branch.none, self._views.found(f"decide {step.binding}", bound))
+                    continue
+                arm, inner = Arm(decide, number), dict(bound)
+                self._source.line(f"d{decide} = {number}")
+                self._steps(branch.steps, arm, inner)
+                if branch.answer is not None:
+                    self.answers.append(Answer(arm, branch.answer, inner))
+
+    def _fail_if(self, condition: str, use: OutcomeUse, scope: Scope) -> None:
+        with self._source.block(f"if {condition}:"):
+            self._fail(use, scope)
+
+    def _fail(self, use: OutcomeUse, scope: Scope) -> None:
+        payload = payload_text(self._command, use, scope)
+        if payload != "()":
+            self._source.line(f"return failed({use.name!r}, {payload})")
+            return
+        failure = Evaluation(use.name, (), (), (), ())
+        names = [name for name, known in self.constants.items() if known == failure]
+        name = names[0] if names else f"failure_{len(self.constants)}"
+        self.constants[name] = failure
+        self._source.line(f"return {name}  {note(use.name)}")
+
+    def _note(self, text: str) -> None:
+        self._source.line(note(text))
