@@ -1,0 +1,221 @@
+"""The items of a schedule: what a query's answer, or a stream's event, must show so that a worker can act on it.
+
+An item shows the key of the leased row, a due time that is never null, and the revision that the claim presents. A
+query also leaves out what somebody holds, and what stays in it after its work is done.
+Absent: the commands of the schedule.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from riffdb.compiler.collector import Collector
+from riffdb.compiler.draft import Draft
+from riffdb.compiler.expressions import leaves
+from riffdb.compiler.scheduled_commands import Leased, Scheduled
+from riffdb.compiler.steps import is_on_every_path
+from riffdb.core.diagnostics import Edit, Fix, Related
+from riffdb.core.spans import Span
+from riffdb.core.types import TIMESTAMP, Type
+from riffdb.plan.commands import SetStep, Step, TransitionStep
+from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime
+from riffdb.plan.queries import ManyPlan, QueryPlan
+from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What each item shows, with its type; where it is selected; the names of its due time and its revision."""
+
+    title: str
+    fields: Mapping[str, Type]
+    span: Span
+    selection: Selection | None
+
+
+def check_items(items: Items, decl: ScheduleDecl, leased: Leased, collector: Collector) -> bool:
+    """Whether an item shows the key, a due time and the revision."""
+    found = len(collector.diagnostics)
+    _check_key(items, leased, collector)
+    _check_due(items, decl, collector)
+    if "revision" not in items.fields:
+        message = f"{items.title} does not show `revision`, which a claim presents"
+        collector.error("RDB-C825", message, items.span, fix=_addition(items, ("revision",)))
+    return len(collector.diagnostics) == found
+
+
+def _check_key(items: Items, leased: Leased, collector: Collector) -> None:
+    key = leased.entity.plan.key
+    missing = tuple(part.name for part in key if part.name not in items.fields)
+    if missing:
+        shown = ", ".join(f"`{name}`" for name in missing)
+        message = f"{items.title} does not show {shown}, which a worker needs to name the row"
+        collector.error("RDB-C822", message, items.span, fix=_addition(items, missing))
+
+
+def _check_due(items: Items, decl: ScheduleDecl, collector: Collector) -> None:
+    if decl.due is None:
+        return
+    kind = items.fields.get(decl.due.text)
+    if kind is None:
+        message = f"{items.title} does not show `{decl.due.text}`"
+        collector.error("RDB-C823", message, decl.due.span, fix=_addition(items, (decl.due.text,)))
+    elif kind != TIMESTAMP:
+        message = f"a due time is a timestamp that is never null, and `{decl.due.text}` is `{kind}`"
+        collector.error("RDB-C824", message, decl.due.span)
+
+
+def _addition(items: Items, names: tuple[str, ...]) -> Fix | None:
+    if items.selection is None or not items.selection.fields:
+        return None
+    last = items.selection.fields[-1].span
+    text = "".join(f" {name}" for name in names)
+    shown = ", ".join(f"`{name}`" for name in names)
+    return Fix(f"add {shown} to the selection", (Edit(replace(last, start=last.end), text),))
+
+
+# --- from a query ------------------------------------------------------------------------------------------------
+
+
+def query_items(
+    decl: ScheduleDecl, query: QueryPlan, draft: Draft, leased: Leased, collector: Collector
+) -> tuple[Items, ManyPlan] | None:
+    """The items of a query's answer and the binding that reads them; None after a diagnostic."""
+    written = draft.declared.queries[query.name]
+    if decl.each is None:
+        return None
+    selection = next((part for part in query.payload if part.name == decl.each.text), None)
+    if selection is None:
+        message = f"the answer of `{query.name}` has no `{decl.each.text}`"
+        collector.unknown("RDB-C820", message, decl.each, [part.name for part in query.payload])
+        return None
+    many = next(part for part in query.bindings if part.name == selection.binding)
+    entity = leased.entity.plan
+    if many.entity != entity.name:
+        collector.error(
+            "RDB-C821",
+            f"`{decl.each.text}` of `{query.name}` holds rows of `{many.entity}`, and the claim leases `{entity.name}`",
+            decl.each.span,
+        )
+        return None
+    if decl.revision is not None and decl.revision.text != "revision":
+        message = "from a query, the revision of an item is the `revision` of its row"
+        fix = Fix("write `revision revision`, or leave the clause out", (Edit(decl.revision.span, "revision"),))
+        collector.error("RDB-C826", message, decl.revision.span, fix=fix)
+        return None
+    fields = {name: entity.types[name] for name in selection.fields}
+    span, chosen = _selection_of(written, decl.each)
+    return Items(f"`{decl.each.text}` of `{query.name}`", fields, span, chosen), many
+
+
+def _selection_of(query: QueryDecl, each: Name) -> tuple[Span, Selection | None]:
+    assert query.answer is not None
+    for item in query.answer.outcome.payload.items:
+        if item.name.text == each.text:
+            return item.span, item.selection
+    raise AssertionError("the plan has a payload value that the query does not declare")
+
+
+def check_selection(
+    decl: ScheduleDecl, written: QueryDecl, many: ManyPlan, run: Scheduled, leased: Leased, collector: Collector
+) -> None:
+    """A schedule's query leaves out rows that are held, and rows whose work is done."""
+    statement = next(part for part in written.bindings if part.name.text == many.name)
+    place = (Related("the condition", statement.where.span),)
+    if not _excludes_held(many, leased):
+        collector.error(
+            "RDB-C840",
+            f"`{written.name.text}` also selects rows that a worker holds, which every other worker would try in vain",
+            decl.source_name.span,
+            related=place,
+            help=_held_remedy(leased, decl),
+        )
+    elif _stays_selected(many, run, leased):
+        collector.error(
+            "RDB-C842",
+            f"a row that `{run.command.name}` is done with stays in `{written.name.text}`, and would come up for ever",
+            run.name.span,
+            related=place,
+            help="move the row to a state that the query leaves out, or set a field that its condition asks for",
+        )
+
+
+def _held_remedy(leased: Leased, decl: ScheduleDecl) -> str:
+    due = "due_at" if decl.due is None else decl.due.text
+    expiry = leased.lease.expires_at
+    for part in leased.entity.plan.computed:
+        if _covers(part.expression, expiry):
+            return f"let the range be `{part.name} <= tx.time`"
+    line = f"computed available_at: timestamp = max({due}, coalesce({expiry}, {due}))"
+    return f"add `{line}` to `{leased.entity.plan.name}`, and let the range be `available_at <= tx.time`"
+
+
+def _range_column(many: ManyPlan, leased: Leased) -> str | None:
+    if many.lower is None and many.upper is None:
+        return None
+    entity = leased.entity.plan
+    columns = next((index.columns for index in entity.indexes if index.name == many.index), entity.storage_key)
+    return columns[len(many.equals)]
+
+
+def _equal_columns(many: ManyPlan, leased: Leased) -> dict[str, Expression]:
+    entity = leased.entity.plan
+    columns = next((index.columns for index in entity.indexes if index.name == many.index), entity.storage_key)
+    return dict(zip(columns, many.equals, strict=False))
+
+
+def _excludes_held(many: ManyPlan, leased: Leased) -> bool:
+    """Whether the range ends at `tx.time`, over the lease's expiry or a computed field that is never before it."""
+    column = _range_column(many, leased)
+    if column is None or many.upper is None or not isinstance(many.upper.value, TransactionTime):
+        return False
+    expiry = leased.lease.expires_at
+    computed = {part.name: part.expression for part in leased.entity.plan.computed}
+    return column == expiry or (column in computed and _covers(computed[column], expiry))
+
+
+def _covers(expression: Expression, expiry: str) -> bool:
+    """Whether the value is never before the expiry, where there is one."""
+    match expression:
+        case Field(name=name):
+            return name == expiry
+        case Call(function="max", arguments=arguments):
+            return any(_covers(argument, expiry) for argument in arguments)
+        case Call(function="coalesce", arguments=arguments):
+            return _covers(arguments[0], expiry)
+    return False
+
+
+def _stays_selected(many: ManyPlan, run: Scheduled, leased: Leased) -> bool:
+    """Whether it can be seen that a successful run leaves the row as the condition asks for it."""
+    if run.binding.kind == "delete":
+        return False
+    workflow, lease = leased.workflow, leased.lease
+    asked = set(_asked_fields(many, leased)) - {part.name for part in leased.entity.plan.key}
+    if asked & {lease.fencing_token, lease.attempts}:
+        return False
+    asked -= {lease.owner, lease.expires_at}
+    state = _equal_columns(many, leased).get(workflow.state)
+    destinations = {part.name: part.destination for part in workflow.transitions}
+
+    def deselects(step: Step) -> bool:
+        match step:
+            case SetStep(binding=binding, field=field):
+                return binding == run.binding.name and field in asked
+            case TransitionStep(binding=binding, transition=transition):
+                if binding != run.binding.name or workflow.state not in asked:
+                    return False
+                return not (isinstance(state, Constant) and state.value == destinations[transition])
+        return False
+
+    return not is_on_every_path(run.command.steps, deselects)
+
+
+def _asked_fields(many: ManyPlan, leased: Leased) -> Iterator[str]:
+    """The stored fields that the condition rests on, through computed ones."""
+    computed = {part.name: part.expression for part in leased.entity.plan.computed}
+    column = _range_column(many, leased)
+    for name in [*_equal_columns(many, leased), *([] if column is None else [column])]:
+        if name in computed:
+            yield from (leaf.name for leaf in leaves(computed[name]) if isinstance(leaf, Field))
+        else:
+            yield name

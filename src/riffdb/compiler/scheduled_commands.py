@@ -1,0 +1,305 @@
+"""The commands of a schedule, read for an adapter: which input takes what, and which outcome says what.
+
+Everything is read off the command's plan. What an adapter could not fill in, or could not read from an answer, is
+refused here, at the place in the schedule that names the command.
+Absent: what the commands mean together, which is `schedules`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from riffdb.compiler.collector import Collector
+from riffdb.compiler.draft import Draft, EntityDraft
+from riffdb.compiler.steps import all_steps, answers, evidence_and_refusals
+from riffdb.core.diagnostics import Related
+from riffdb.core.limits import KEY_BYTES_MAX
+from riffdb.core.types import U64, Type
+from riffdb.plan.commands import BindStep, CommandPlan, InputPlan, LeaseStep, OutcomeUse, TransitionStep
+from riffdb.plan.declarations import LeasePlan, WorkflowPlan
+from riffdb.plan.expressions import Expression, Field, Input, Revision, Row
+from riffdb.plan.queries import ScheduledCommand
+from riffdb.syntax.tree import Name
+
+Purpose = Literal["claim", "renew", "run", "release", "fail"]
+
+IDENTITY_BYTES = 70
+"""The bytes of an attempt identity: `sched_` and 64 hexadecimal digits."""
+
+COMPONENTS_MAX = 8
+COMPONENT_TEXT_MAX = 256
+RETRY_SECONDS = "retry_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """What a schedule's items are: rows of an entity, under the lease of its workflow."""
+
+    entity: EntityDraft
+    workflow: WorkflowPlan
+    lease: LeasePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A command in its place: what it is for, the name that the schedule gives, the leased row's binding in it."""
+
+    purpose: Purpose
+    name: Name
+    command: CommandPlan
+    binding: BindStep
+
+    def leases(self) -> Iterator[LeaseStep]:
+        """The lease operations on the leased row, those in arms among them."""
+        for step in all_steps(self.command.steps):
+            if isinstance(step, LeaseStep) and step.binding == self.binding.name:
+                yield step
+
+
+def adapter_of(scheduled: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> ScheduledCommand | None:
+    """How an adapter calls the command; None after at least one diagnostic."""
+    found = len(collector.diagnostics)
+    reader = _Reader(scheduled, leased, draft, collector)
+    reader.check_failures()
+    key = reader.key()
+    operands = reader.operands()
+    request_key = reader.request_key()
+    if len(collector.diagnostics) > found:
+        return None
+    further = reader.further({request_key, *key, *operands.values()}) if reader.is_distinct() else None
+    row = reader.row() if scheduled.purpose == "claim" else ""
+    if further is None or row is None:
+        return None
+    return ScheduledCommand(
+        command=scheduled.command.name,
+        binding=scheduled.binding.name,
+        idempotency_key=request_key,
+        key=key,
+        owner=operands.get("owner"),
+        duration=operands.get("duration_seconds"),
+        revision=operands.get("revision"),
+        fencing_token=operands.get("fencing_token"),
+        further=further,
+        missing=_name(scheduled.binding.otherwise),
+        row=row,
+        releases=reader.releases(),
+        **reader.outcomes(),
+    )
+
+
+class _Reader:
+    """One command of a schedule, read purpose by purpose; each input takes one value."""
+
+    def __init__(self, scheduled: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> None:
+        self.scheduled = scheduled
+        self.leased = leased
+        self.collector = collector
+        self.command = scheduled.command
+        self.span = scheduled.name.span
+        self.place = Related("the command", draft.declared.commands[scheduled.command.name].name.span)
+        self.uses: list[tuple[str, str]] = []
+
+    def error(self, code: str, message: str, help: str | None = None) -> None:
+        self.collector.error(code, message, self.span, related=(self.place,), help=help)
+
+    def check_failures(self) -> None:
+        """No outcome may tell of wrong evidence in one place and of the business in another."""
+        evidence, refusals = evidence_and_refusals(self.command, self.scheduled.binding.name)
+        for name in refusals:
+            if name in evidence:
+                self.error(
+                    "RDB-C817",
+                    f"`{name}` of `{self.command.name}` tells of wrong evidence, and elsewhere of a refusal",
+                    "give the two uses two names, so that a worker knows whether anything was decided about the work",
+                )
+
+    def key(self) -> tuple[str, ...]:
+        """The inputs that take the key of the row, in the order in which the entity declares it."""
+        entity = self.leased.entity.plan
+        inputs = dict(zip(entity.storage_key, self.scheduled.binding.key, strict=True))
+        for value in inputs.values():
+            if not isinstance(value, Input):
+                self.error(
+                    "RDB-C811",
+                    f"the key of `{self.scheduled.binding.name}` in `{self.command.name}` is not made of inputs alone",
+                    "a worker gives the key of the item that it selected; take each part of it as an input",
+                )
+                return ()
+        names = tuple(_input(inputs[part.name]) for part in entity.key)
+        self.uses.extend((f"the key field `{part.name}`", name) for part, name in zip(entity.key, names, strict=True))
+        return names
+
+    def operands(self) -> dict[str, str]:
+        """The input of each lease operand; the same one wherever the operand is used for this row."""
+        found: dict[str, str] = {}
+        for step in all_steps(self.command.steps):
+            if isinstance(step, TransitionStep) and step.binding == self.scheduled.binding.name:
+                self.agree(found, "revision", step.revision)
+        for step in self.scheduled.leases():
+            self.agree(found, "revision", step.revision)
+            self.agree(found, "owner", step.owner)
+            self.agree(found, "fencing_token", step.fencing_token)
+            self.agree(found, "duration_seconds", step.duration_seconds)
+        self.uses.extend((f"the {operand.replace('_', ' ')}", name) for operand, name in found.items())
+        return found
+
+    def agree(self, found: dict[str, str], operand: str, value: Expression | None) -> None:
+        if value is None:
+            return
+        name = _input(value)
+        first = found.setdefault(operand, name)
+        if first != name:
+            self.error(
+                "RDB-C810",
+                f"`{self.command.name}` takes its `{operand}` from `{first}` and from `{name}`",
+                "use one input for both, since a worker presents one value",
+            )
+
+    def request_key(self) -> str:
+        """The input that takes the attempt identity."""
+        name = self.command.idempotency_key or ""
+        kind = next((part.type for part in self.command.inputs if part.name == name), None)
+        self.uses.append(("the idempotency key", name))
+        if kind is None or kind.kind != "string" or kind.bound < IDENTITY_BYTES:
+            shown = f"`{name}` is `{kind}`" if kind is not None else f"`{self.command.name}` has none"
+            self.error(
+                "RDB-C808",
+                f"a worker's idempotency key has {IDENTITY_BYTES} bytes, and {shown}",
+                f"declare it as `string<128>`, or at least `string<{IDENTITY_BYTES}>`",
+            )
+        return name
+
+    def is_distinct(self) -> bool:
+        """Whether no input would have to take two values."""
+        taken: dict[str, str] = {}
+        for use, name in self.uses:
+            first = taken.setdefault(name, use)
+            if first != use:
+                self.error("RDB-C812", f"`{name}` of `{self.command.name}` would be {first} and {use} at once")
+                return False
+        return True
+
+    def further(self, taken: set[str]) -> tuple[str, ...] | None:
+        """The inputs that the handler (of `run`) or the policy (of `fail`) supplies; None after a diagnostic."""
+        left = [part for part in self.command.inputs if part.name not in taken]
+        if self.scheduled.purpose == "run":
+            return tuple(part.name for part in left)
+        if self.scheduled.purpose == "fail":
+            delays = [part for part in left if part.name == RETRY_SECONDS and part.type == U64]
+            left = [part for part in left if part not in delays]
+        else:
+            delays = []
+        open_inputs = [part for part in left if _is_needed(part)]
+        for part in open_inputs:
+            help = "give it a default, or take it out; only `run` has a handler that computes inputs"
+            if self.scheduled.purpose == "fail":
+                help = f"give it a default; the policy's delay goes to an input `{RETRY_SECONDS}: u64`"
+            self.error("RDB-C813", f"nothing gives `{part.name}` to `{self.command.name}` in a schedule", help)
+        return None if open_inputs else tuple(part.name for part in delays)
+
+    def row(self) -> str | None:
+        """The payload value of the claim's success that is the whole row; None after a diagnostic."""
+        binding = self.scheduled.binding.name
+        names = set()
+        for answer in answers(self.command):
+            rows = [part.name for part in answer.payload if _is_row(part.value, binding)]
+            fence = self.leased.lease.fencing_token
+            if not rows:
+                code, message = "RDB-C814", f"`{answer.name}` does not show the row, so a worker never learns its fence"
+                if any(_is_field(part.value, binding, fence) for part in answer.payload):
+                    code, message = "RDB-C890", f"`{answer.name}` with the fence alone is not supported yet"
+                self.error(code, message, f"return the row, as in `{answer.name} {{ {binding}: {binding} }}`")
+                return None
+            names.add(rows[0])
+        if len(names) > 1:
+            shown = ", ".join(f"`{name}`" for name in sorted(names))
+            self.error("RDB-C814", f"`{self.command.name}` shows the row as {shown}", "use one name in all its answers")
+            return None
+        return names.pop()
+
+    def outcomes(self) -> dict[str, str]:
+        """The names of the lease operation's failures, by clause."""
+        found: dict[str, str] = {}
+        for step in self.scheduled.leases():
+            for clause in ("stale", "unavailable", "invalid", "exhausted", "expired"):
+                name = _name(getattr(step, clause))
+                if name:
+                    found.setdefault(clause, name)
+        return found
+
+    def releases(self) -> bool:
+        """Whether nothing is left to release after success: the lease is given back, or the row is gone."""
+        return self.scheduled.binding.kind == "delete" or any(
+            step.operation == "release" for step in self.scheduled.leases()
+        )
+
+
+def check_stream_evidence(claim: Scheduled, leased: Leased, collector: Collector) -> None:
+    """From a stream, a worker learns a newer revision, and how long to wait, from the claim's own failures."""
+    binding = claim.binding.name
+    for step in claim.leases():
+        if step.stale is not None and not any(
+            _is_row(part.value, binding) or _is_revision(part.value, binding) for part in step.stale.payload
+        ):
+            message = f"from a stream, `{step.stale.name}` of `{claim.command.name}` must show the row or its revision"
+            help = f"write `{step.stale.name} {{ {binding}: {binding} }}`"
+            collector.error("RDB-C815", message, claim.name.span, help=help)
+        if step.unavailable is not None and not any(
+            _is_row(part.value, binding) or _is_field(part.value, binding, leased.lease.expires_at)
+            for part in step.unavailable.payload
+        ):
+            name = step.unavailable.name
+            message = f"from a stream, `{name}` of `{claim.command.name}` must show the row or its expiry"
+            help = f"write `{name} {{ {binding}: {binding} }}`"
+            collector.error("RDB-C816", message, claim.name.span, help=help)
+
+
+def key_problem(leased: Leased) -> tuple[str, str] | None:
+    """Why the key of the entity cannot be part of an attempt identity, and the remedy; None if it can."""
+    key = leased.entity.plan.key
+    for part in key:
+        if not _is_component(part.type):
+            what = f"`{part.name}` of `{leased.entity.plan.name}` is `{part.type}`"
+            return f"a schedule's items have keys of uuid, u64 and short texts, and {what}", (
+                f"use uuid, u64 or a string of at most {COMPONENT_TEXT_MAX} bytes"
+            )
+    size = sum(_component_bytes(part.type) for part in key)
+    if len(key) > COMPONENTS_MAX or size > KEY_BYTES_MAX:
+        return f"the key of `{leased.entity.plan.name}` is too long for a schedule", (
+            f"use at most {COMPONENTS_MAX} fields, and {KEY_BYTES_MAX:,} bytes for all"
+        )
+    return None
+
+
+def _is_component(kind: Type) -> bool:
+    return kind.kind in ("uuid", "u64") or (kind.kind == "string" and kind.bound <= COMPONENT_TEXT_MAX)
+
+
+def _component_bytes(kind: Type) -> int:
+    """The tag and the value, with the length of a text."""
+    return {"uuid": 17, "u64": 9}.get(kind.kind, 5 + kind.bound)
+
+
+def _is_needed(part: InputPlan) -> bool:
+    return not part.has_default and not part.type.optional
+
+
+def _input(value: Expression) -> str:
+    assert isinstance(value, Input)
+    return value.name
+
+
+def _name(outcome: OutcomeUse | None) -> str:
+    return "" if outcome is None else outcome.name
+
+
+def _is_row(value: Expression, binding: str) -> bool:
+    return isinstance(value, Row) and value.binding == binding
+
+
+def _is_field(value: Expression, binding: str, field: str) -> bool:
+    return isinstance(value, Field) and value.binding == binding and value.name == field
+
+
+def _is_revision(value: Expression, binding: str) -> bool:
+    return isinstance(value, Revision) and value.binding == binding
