@@ -11,8 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from riffdb.compiler.collector import Collector
+from riffdb.compiler.commands import lower_commands
 from riffdb.compiler.draft import Draft
+from riffdb.compiler.entities import lower_entities
+from riffdb.compiler.enums import lower_enums
+from riffdb.compiler.events import lower_events
 from riffdb.compiler.linking import link
+from riffdb.compiler.workflows import lower_workflows
 from riffdb.core.diagnostics import Diagnostic, has_errors
 from riffdb.core.limits import DIAGNOSTICS_MAX
 from riffdb.core.spans import Source
@@ -21,7 +26,7 @@ from riffdb.syntax import parse
 
 Pass = Callable[[Draft, Collector], Draft]
 
-PASSES: tuple[Pass, ...] = (link,)
+PASSES: tuple[Pass, ...] = (link, lower_enums, lower_entities, lower_events, lower_workflows, lower_commands)
 
 
 @dataclass(frozen=True, slots=True)

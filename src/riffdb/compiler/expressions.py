@@ -5,6 +5,7 @@ give None where something is wrong, after one diagnostic; nothing that rests on 
 Absent: which names there are (`scope`), and what operators and functions take (`operations`).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from riffdb.compiler.collector import Collector
@@ -63,7 +64,10 @@ def lower(expr: Expr, scope: Scope, expected: Type, collector: Collector) -> Exp
     found = infer(expr, scope, expected, collector)
     if found is None or fits(found.type, expected):
         return found
-    _report_misfit(found.type, expected, expr.span, collector)
+    if isinstance(found, Constant) and found.value is None:
+        collector.error("RDB-C209", f"null is no `{expected}`", expr.span)
+    else:
+        _report_misfit(found.type, expected, expr.span, collector)
     return None
 
 
@@ -163,8 +167,6 @@ def _report_misfit(actual: Type, expected: Type, span: Span, collector: Collecto
         report_row(span, collector)
     elif actual.optional and fits(actual.required, expected):
         report_null(actual, span, collector)
-    elif actual.kind == "null":
-        collector.error("RDB-C209", f"null is no `{expected}`", span)
     else:
         collector.error("RDB-C208", f"this is `{actual}`, but `{expected}` is needed here", span)
 
@@ -174,7 +176,7 @@ def _report_misfit(actual: Type, expected: Type, span: Span, collector: Collecto
 
 def _known(found: Input | Param | Field, scope: Scope) -> Expression:
     """The same node without null in its type, where a fact says so."""
-    if not found.type.optional or subject(found) not in scope.known:
+    if not found.type.optional or not scope.knows(subject(found)):
         return found
     match found:
         case Input():
@@ -195,9 +197,7 @@ def _name(name: Name, scope: Scope, collector: Collector) -> Expression | None:
         return _known(Input(scope.inputs[text], text), scope)
     elif text in scope.rows:
         row = scope.rows[text]
-        return Row(
-            Type("record", row.maybe and ("row", text, "") not in scope.known, name=row.entity), text, row.entity
-        )
+        return Row(Type("record", row.maybe and not scope.knows(("row", text, "")), name=row.entity), text, row.entity)
     elif scope.row is not None and _knows(scope.row, text):
         return _column(scope.row, name, scope, collector)
     else:
@@ -218,7 +218,7 @@ def _member(expr: MemberExpr, scope: Scope, collector: Collector) -> Expression 
         return None
     if owner.text in scope.rows:
         row = scope.rows[owner.text]
-        if row.maybe and ("row", row.name, "") not in scope.known:
+        if row.maybe and not scope.knows(("row", row.name, "")):
             message = f"`{owner.text}` may be absent here"
             collector.error("RDB-C209", message, expr.span, help=f"test `{owner.text} is not null` first")
             return None
@@ -285,9 +285,13 @@ def _unary(expr: UnaryExpr, scope: Scope, hint: Type | None, collector: Collecto
 
 def _logical(expr: BinaryExpr, scope: Scope, collector: Collector) -> Expression | None:
     left = lower_condition(expr.left, scope, collector)
-    facts = frozenset() if left is None else facts_if(left, holds=expr.operator == "&&")
-    right = lower_condition(expr.right, scope.knowing(facts), collector)
+    right = lower_condition(expr.right, _told(scope, left, expr.operator == "&&"), collector)
     return None if left is None or right is None else Binary(BOOL, expr.operator, left, right)
+
+
+def _told(scope: Scope, condition: Expression | None, holds: bool) -> Scope:
+    """The scope where the condition holds, or does not; one that is broken could have proven anything."""
+    return replace(scope, trusting=True) if condition is None else scope.knowing(facts_if(condition, holds))
 
 
 def _arithmetic(expr: BinaryExpr, scope: Scope, hint: Type | None, collector: Collector) -> Expression | None:
@@ -375,9 +379,7 @@ def _among_list(expr: InExpr, options: ParamExpr, scope: Scope, collector: Colle
 
 def _conditional(expr: IfExpr, scope: Scope, hint: Type | None, collector: Collector) -> Expression | None:
     condition = lower_condition(expr.condition, scope, collector)
-    held, failed = scope, scope
-    if condition is not None:
-        held, failed = scope.knowing(facts_if(condition, True)), scope.knowing(facts_if(condition, False))
+    held, failed = _told(scope, condition, True), _told(scope, condition, False)
     branches = _branches(expr, held, failed, hint, collector)
     if condition is None or branches is None:
         return None
@@ -461,3 +463,38 @@ def leaves(expression: Expression) -> list[Expression]:
         case Call(arguments=arguments):
             return [leaf for argument in arguments for leaf in leaves(argument)]
     return [expression]
+
+
+def rebuilt(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
+    """The same expression with every leaf put through `leaf`."""
+
+    def each(parts: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        return tuple(rebuilt(part, leaf) for part in parts)
+
+    match expression:
+        case Unary(type=kind, operator=operator, operand=inner):
+            return Unary(kind, operator, rebuilt(inner, leaf))
+        case IsNull(type=kind, operand=inner, negated=negated):
+            return IsNull(kind, rebuilt(inner, leaf), negated)
+        case Binary(type=kind, operator=sign, left=left, right=right):
+            return Binary(kind, sign, rebuilt(left, leaf), rebuilt(right, leaf))
+        case Among(type=kind, operand=inner, options=options, negated=negated):
+            return Among(kind, rebuilt(inner, leaf), each(options), negated)
+        case Conditional(type=kind, condition=condition, then=then, otherwise=otherwise):
+            return Conditional(kind, *each((condition, then, otherwise)))
+        case Call(type=kind, function=function, arguments=arguments):
+            return Call(kind, function, each(arguments))
+    return leaf(expression)
+
+
+def secrets_of(expression: Expression, scope: Scope) -> list[str]:
+    """What the expression reads that may not be shown: secret inputs, and secret fields of the rows in scope."""
+    found = []
+    for leaf in leaves(expression):
+        if isinstance(leaf, Input) and leaf.name in scope.secret_inputs:
+            found.append(leaf.name)
+        elif isinstance(leaf, Field):
+            row = scope.rows.get(leaf.binding) if leaf.binding else scope.row
+            if row is not None and leaf.name in row.secrets:
+                found.append(leaf.name)
+    return found

@@ -23,7 +23,7 @@ class RowScope:
     """A row in scope: its binding (empty: the row itself), the columns that may be read, those that may not and why.
 
     `title` is how messages call what the row is of; `broken` columns have an error at their declaration already. A
-    `maybe` row is there only where a fact says so.
+    `maybe` row is there only where a fact says so. `secrets` may be read, but not shown.
     """
 
     name: str
@@ -33,12 +33,14 @@ class RowScope:
     broken: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     maybe: bool = False
+    secrets: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The names of one place. `row` has its columns in scope without a binding; `refused` names are in sight but not
-    to be used here, for the reason that they carry; `broken` names have an error at their declaration already."""
+    to be used here, for the reason that they carry; `broken` names have an error at their declaration already. A
+    `trusting` scope asks for no proof that a value is not null, since the proof is what is broken."""
 
     enums: Mapping[str, EnumPlan] = field(default_factory=dict)
     inputs: Mapping[str, Type] = field(default_factory=dict)
@@ -49,6 +51,12 @@ class Scope:
     known: Facts = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
+    secret_inputs: frozenset[str] = frozenset()
+    trusting: bool = False
+
+    def knows(self, fact: Fact | None) -> bool:
+        """Whether the fact holds here, or its proof is broken."""
+        return self.trusting or fact in self.known
 
     def knowing(self, facts: Facts) -> "Scope":
         """The same names, with more known of them."""

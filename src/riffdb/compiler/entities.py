@@ -1,0 +1,287 @@
+"""Entities: key, partition, fields with defaults, computed fields, indexes.
+
+Proven here: keys and index entries stay within 1,024 bytes encoded; the partition is a key component and leads every
+index; a computed field rests on stored fields of its own row alone; a secret reaches neither index nor computed field.
+An entity without a sound key is broken as a whole; a broken field only makes whoever reads it silent.
+Absent: uniques, references and invariants, which a later version compiles.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from riffdb.compiler.collector import Collector
+from riffdb.compiler.draft import Draft, EntityDraft, present
+from riffdb.compiler.expressions import lower, lower_constant, secrets_of
+from riffdb.compiler.linking import NameScope
+from riffdb.compiler.scope import RowScope, Scope
+from riffdb.compiler.typing import KEY_KINDS, lower_type
+from riffdb.core.diagnostics import Related
+from riffdb.core.limits import KEY_BYTES_MAX
+from riffdb.core.types import Type
+from riffdb.plan.declarations import ComputedPlan, EntityPlan, FieldPlan, IndexPlan
+from riffdb.syntax.tree import (
+    ComputedMember,
+    EntityDecl,
+    FieldMember,
+    IndexMember,
+    InvariantMember,
+    KeyMember,
+    Name,
+    OrderedName,
+    PartitionMember,
+    ReferenceMember,
+    TypedName,
+    UniqueMember,
+)
+
+
+def lower_entities(draft: Draft, collector: Collector) -> Draft:
+    """Lower every entity."""
+    entities = {name: _entity(decl, draft, collector) for name, decl in draft.declared.entities.items()}
+    return replace(draft, entities=present(entities))
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The columns as they are gathered: in row order, with those whose declaration is broken."""
+
+    key: list[FieldPlan] = field(default_factory=list)
+    fields: list[FieldPlan] = field(default_factory=list)
+    computed: list[ComputedPlan] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+
+    def stored(self) -> dict[str, Type]:
+        return {part.name: part.type for part in (*self.key, *self.fields)}
+
+    def secrets(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.fields if part.secret)
+
+
+def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft | None:
+    names = NameScope("a field", collector)
+    columns = _Columns()
+    key = _key_member(decl, collector)
+    if key is not None:
+        _lower_key(key, columns, names, draft, collector)
+    for member in decl.members:
+        if isinstance(member, FieldMember) and _fresh(member.name, names, collector):
+            _lower_field(member, columns, draft, collector)
+    computed = [
+        part for part in decl.members if isinstance(part, ComputedMember) and _fresh(part.name, names, collector)
+    ]
+    for member in computed:
+        _lower_computed(member, computed, columns, decl, draft, collector)
+    _refuse_later_members(decl, collector)
+    partition = _partition(decl, key, collector)
+    if key is None or partition is None or len(columns.key) < len(key.fields):
+        return None
+    plan = EntityPlan(
+        decl.name.text, tuple(columns.key), partition, tuple(columns.fields), tuple(columns.computed), (), decl.doc
+    )
+    _check_key_size(plan, key, collector)
+    plan = EntityPlan(
+        plan.name, plan.key, partition, plan.fields, plan.computed, _indexes(decl, plan, columns, collector), decl.doc
+    )
+    return EntityDraft(plan, plan.types, columns.secrets(), frozenset(columns.broken), names.names)
+
+
+def _fresh(name: Name, names: NameScope, collector: Collector) -> bool:
+    if name.text.lower() == "revision":
+        message = "every row has a `revision` of its own, so no field is called so"
+        collector.error("RDB-C305", message, name.span, help="give the field another name")
+        return False
+    return names.add(name)
+
+
+def _refuse_later_members(decl: EntityDecl, collector: Collector) -> None:
+    for member in decl.members:
+        match member:
+            case UniqueMember():
+                collector.unsupported("a unique", member.name.span)
+            case ReferenceMember():
+                collector.unsupported("a reference", member.name.span)
+            case InvariantMember():
+                collector.unsupported("an invariant", member.name.span)
+            case FieldMember(was=was) if was is not None:
+                collector.unsupported("a rename with `was`", was.span)
+
+
+# --- key and partition -------------------------------------------------------------------------------------------
+
+
+def _key_member(decl: EntityDecl, collector: Collector) -> KeyMember | None:
+    keys = [member for member in decl.members if isinstance(member, KeyMember)]
+    if not keys:
+        message = f"`{decl.name.text}` has no key"
+        collector.error("RDB-C301", message, decl.name.span, help="add a line such as `key (id: uuid)`")
+        return None
+    for other in keys[1:]:
+        collector.error(
+            "RDB-C302",
+            f"`{decl.name.text}` has a key already",
+            other.span,
+            related=(Related("the first key", keys[0].span),),
+            help="name all components in one `key (…)`",
+        )
+    return keys[0]
+
+
+def _lower_key(member: KeyMember, columns: _Columns, names: NameScope, draft: Draft, collector: Collector) -> None:
+    for part in member.fields:
+        kind = lower_type(part.type, draft.declared, "key", collector) if _fresh(part.name, names, collector) else None
+        if kind is None:
+            columns.broken.add(part.name.text)
+        elif kind.optional or kind.kind not in KEY_KINDS:
+            message = f"`{kind}` cannot be a key"
+            wanted = "a key is made of uuid, u64, i64, string, date, timestamp and enums, none of them optional"
+            collector.error("RDB-C303", message, part.type.span, help=wanted)
+            columns.broken.add(part.name.text)
+        else:
+            columns.key.append(FieldPlan(part.name.text, kind, doc=part.doc))
+
+
+def _partition(decl: EntityDecl, key: KeyMember | None, collector: Collector) -> str | None:
+    members = [member for member in decl.members if isinstance(member, PartitionMember)]
+    for other in members[1:]:
+        collector.error(
+            "RDB-C302",
+            f"`{decl.name.text}` has a partition already",
+            other.span,
+            related=(Related("the first one", members[0].span),),
+            help="one component of the key is the partition",
+        )
+    if key is None or not key.fields:
+        return None
+    if not members:
+        return key.fields[0].name.text
+    return _component(members[0].name, key.fields, decl, collector)
+
+
+def _component(name: Name, key: Iterable[TypedName], decl: EntityDecl, collector: Collector) -> str | None:
+    candidates = [part.name.text for part in key]
+    if name.text in candidates:
+        return name.text
+    message = f"the partition is a component of the key, and `{name.text}` is none of `{decl.name.text}`"
+    collector.unknown("RDB-C304", message, name, candidates)
+    return None
+
+
+def encoded_bytes(kind: Type) -> int:
+    """The most bytes that a value takes in a key or an index entry: a tag, for texts their length, the value."""
+    match kind.kind:
+        case "string" | "bytes":
+            return 5 + kind.bound
+        case "uuid" | "decimal":
+            return 17
+        case "bool":
+            return 2
+    return 9
+
+
+def _check_key_size(plan: EntityPlan, key: KeyMember, collector: Collector) -> None:
+    size = sum(encoded_bytes(part.type) for part in plan.key)
+    if size > KEY_BYTES_MAX:
+        message = f"this key can take {size:,} bytes, and a key has at most {KEY_BYTES_MAX:,}"
+        collector.error("RDB-C310", message, key.span, help="give its texts smaller bounds")
+
+
+# --- fields ------------------------------------------------------------------------------------------------------
+
+
+def _lower_field(member: FieldMember, columns: _Columns, draft: Draft, collector: Collector) -> None:
+    kind = lower_type(member.type, draft.declared, "field", collector)
+    if kind is None:
+        columns.broken.add(member.name.text)
+        return
+    default = None
+    if member.default is not None:
+        constant = lower_constant(member.default, Scope(enums=draft.enums), kind, collector)
+        default = None if constant is None else constant.value
+    columns.fields.append(
+        FieldPlan(member.name.text, kind, member.secret, default is not None, default, member.doc),
+    )
+
+
+def _lower_computed(
+    member: ComputedMember,
+    computed: list[ComputedMember],
+    columns: _Columns,
+    decl: EntityDecl,
+    draft: Draft,
+    collector: Collector,
+) -> None:
+    kind = lower_type(member.type, draft.declared, "computed", collector)
+    refused = {other.name.text: f"`{other.name.text}` is computed itself" for other in computed}
+    refused["revision"] = "a computed field cannot rest on the revision"
+    refused = {name: f"{reason}; use stored fields of the row alone" for name, reason in refused.items()}
+    row = RowScope(
+        "",
+        f"`{decl.name.text}`",
+        decl.name.text,
+        columns.stored(),
+        frozenset(columns.broken),
+        refused,
+        secrets=columns.secrets(),
+    )
+    scope = Scope(enums=draft.enums, row=row)
+    value = None if kind is None else lower(member.value, scope, kind, collector)
+    if kind is None or value is None:
+        columns.broken.add(member.name.text)
+        return
+    for secret in secrets_of(value, scope):
+        message = f"`{secret}` is secret, and a computed field would show it"
+        collector.error("RDB-C219", message, member.value.span)
+    columns.computed.append(ComputedPlan(member.name.text, kind, value, member.doc))
+
+
+# --- indexes -----------------------------------------------------------------------------------------------------
+
+
+def _indexes(decl: EntityDecl, plan: EntityPlan, columns: _Columns, collector: Collector) -> tuple[IndexPlan, ...]:
+    names = NameScope("an index", collector)
+    found = []
+    for member in decl.members:
+        if isinstance(member, IndexMember) and names.add(member.name):
+            index = _index(member, plan, columns, collector)
+            if index is not None:
+                found.append(index)
+    return tuple(found)
+
+
+def _index(member: IndexMember, plan: EntityPlan, columns: _Columns, collector: Collector) -> IndexPlan | None:
+    types = {name: kind for name, kind in plan.types.items() if name != "revision"}
+    seen: dict[str, OrderedName] = {}
+    for column in member.columns:
+        name = column.name
+        if name.text in columns.broken:
+            return None
+        if name.text not in types:
+            message = f"`{plan.name}` has no field `{name.text}`"
+            collector.unknown("RDB-C307", message, name, types)
+            return None
+        if name.text in columns.secrets():
+            collector.error("RDB-C219", f"`{name.text}` is secret and stands in no index", name.span)
+            return None
+        if name.text in seen:
+            related = (Related("named here already", seen[name.text].span),)
+            collector.error("RDB-C309", f"the index names `{name.text}` twice", name.span, related=related)
+            return None
+        seen[name.text] = column
+    return _completed(member, plan, types, collector)
+
+
+def _completed(member: IndexMember, plan: EntityPlan, types: dict[str, Type], collector: Collector) -> IndexPlan | None:
+    first = member.columns[0].name
+    if first.text != plan.partition:
+        message = f"an index begins with the partition of its entity, `{plan.partition}`"
+        collector.error("RDB-C308", message, first.span, help=f"write `{plan.partition}` first")
+        return None
+    named = tuple(column.name.text for column in member.columns)
+    columns = named + tuple(name for name in plan.storage_key if name not in named)
+    size = sum(encoded_bytes(types[name]) for name in columns)
+    if size > KEY_BYTES_MAX:
+        message = f"an entry of this index can take {size:,} bytes with its key, and at most {KEY_BYTES_MAX:,} are kept"
+        collector.error("RDB-C310", message, member.span, help="leave out long texts or give them smaller bounds")
+        return None
+    descending = tuple(column.descending for column in member.columns)
+    return IndexPlan(member.name.text, columns, descending + (False,) * (len(columns) - len(named)))
