@@ -1,0 +1,459 @@
+"""The cursor: where the parser stands in the tokens, what it may expect there, and how it goes on after a mistake.
+
+One mistake gives one diagnostic: after a report everything stays silent until the next declaration, member or
+statement begins. A token that is merely left out is reported and taken as if it stood there, once a statement; all
+else breaks the statement off, and its block goes on at the next line that begins one. Layout guides recovery alone.
+Absent: the grammar.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
+from riffdb.core.limits import DIAGNOSTICS_MAX, NESTING_MAX
+from riffdb.core.spans import Span
+from riffdb.syntax.tokens import Tokens
+from riffdb.syntax.tree import Name
+from riffdb.syntax.words import BEGINNINGS, DECLARATIONS, FORMS, RESERVED, SHAPES, WORDS, meant
+
+T = TypeVar("T")
+
+
+class BrokenItemError(Exception):
+    """What is being parsed cannot be; its diagnostic stands already. Never leaves the parser."""
+
+
+class FullReportError(Exception):
+    """So much is wrong that no further diagnostic would be shown. Never leaves the parser."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Generic[T]):
+    """A kind of `{ … }`: what its items begin with and how each is parsed, from after its first word."""
+
+    name: str
+    expected: str
+    parsers: Mapping[str, Callable[["Cursor", int], T]]
+    commas: bool = False
+    declares: frozenset[str] = frozenset()
+
+
+class Cursor:
+    """A place in the tokens of one source, with the diagnostics so far."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.source = tokens.source
+        self.texts = tokens.texts
+        self.kinds = tokens.kinds
+        self.starts = tokens.starts
+        self.docs = tokens.docs
+        self.diagnostics: list[Diagnostic] = []
+        self.index = 0
+        self.is_recovering = False
+        self.has_selections = False
+        self.nesting = 0
+        self.operators = 0
+        self.form = ""
+        self.levels: list[Mapping[str, object]] = []
+
+    # --- places ---
+
+    def span(self, index: int) -> Span:
+        """The span of one token."""
+        start = self.starts[index]
+        return Span(self.source, start, start + len(self.texts[index]))
+
+    def span_from(self, start: int) -> Span:
+        """The span from one token to the last one that was read."""
+        last = max(self.index - 1, start)
+        return Span(self.source, self.starts[start], self.starts[last] + len(self.texts[last]))
+
+    def gap(self, index: int) -> Span:
+        """The empty span after the token before `index`, where a missing token would stand."""
+        place = self.starts[index - 1] + len(self.texts[index - 1]) if index else 0
+        return Span(self.source, place, place)
+
+    def doc(self, index: int) -> str:
+        """The doc comment before a token."""
+        lines = self.docs.get(index)
+        return "\n".join(lines) if lines else ""
+
+    def begins_line(self, index: int) -> bool:
+        """Whether a token is the first of its line."""
+        return index == 0 or self.source.text.find("\n", self.starts[index - 1], self.starts[index]) >= 0
+
+    def column(self, index: int) -> int:
+        """How far a token is indented, in characters, counted to a thousand."""
+        start = self.starts[index]
+        lowest = max(start - 1_000, 0)
+        return start - max(self.source.text.rfind("\n", lowest, start) + 1, lowest)
+
+    def has_shape(self, index: int, shapes: tuple[tuple[str, ...], ...]) -> bool:
+        """Whether the tokens after `index` have one of the shapes."""
+        for shape in shapes:
+            for place, wanted in enumerate(shape, index + 1):
+                if place >= len(self.texts):
+                    break
+                if wanted == "NAME":
+                    fits = self.kinds[place] == "name"
+                elif wanted == "INT":
+                    fits = self.kinds[place] == "int"
+                else:
+                    fits = self.texts[place] == wanted
+                if not fits:
+                    break
+            else:
+                return True
+        return False
+
+    def is_declaration(self, index: int) -> bool:
+        """Whether a declaration begins at a token that begins a line."""
+        shapes = DECLARATIONS.get(self.texts[index])
+        return shapes is not None and self.begins_line(index) and self.has_shape(index, shapes)
+
+    def is_beginning(self, index: int) -> bool:
+        """Whether an item of the blocks that we are in begins at a token that begins a line."""
+        text = self.texts[index]
+        if text not in BEGINNINGS or not self.begins_line(index):
+            return False
+        if text in DECLARATIONS and self.has_shape(index, DECLARATIONS[text]):
+            return True
+        return text in SHAPES and any(text in level for level in self.levels) and self.has_shape(index, SHAPES[text])
+
+    @cached_property
+    def is_balanced(self) -> bool:
+        """Whether the file opens and closes as many braces; only asked when something is wrong."""
+        return self.texts.count("{") == self.texts.count("}")
+
+    # --- reports ---
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Add a diagnostic."""
+        if len(self.diagnostics) >= DIAGNOSTICS_MAX:
+            raise FullReportError
+        self.diagnostics.append(Diagnostic(code, message, span, related=related, fix=fix, help=remedy))
+
+    def found(self, index: int) -> str:
+        """How a message names a token; never the text of a string."""
+        kind, text = self.kinds[index], self.texts[index]
+        if kind == "end":
+            return "the end of the file"
+        if kind == "string":
+            return "a string"
+        if len(text) > 60:
+            return "a long number" if kind in ("int", "decimal") else "a long name"
+        return f"`{text}`"
+
+    def unexpected(self, expected: str, fix: Fix | None = None) -> BrokenItemError:
+        """Report that something else was expected here, unless a mistake before it is the cause; to be raised."""
+        index = self.index
+        if not self.is_recovering and self.kinds[index] != "bad":
+            form = FORMS.get(self.form)
+            remedy = f"write `{form}`" if form is not None else None
+            message = f"expected {expected}, found {self.found(index)}"
+            self.report("RDB-C001", message, self.span(index), fix=fix, remedy=remedy)
+        self.is_recovering = True
+        return BrokenItemError()
+
+    def missing(self, text: str) -> None:
+        """Report that `text` is missing here and go on as if it stood here; breaks off where that is hopeless."""
+        if self.is_recovering:
+            raise BrokenItemError
+        lead = " " if text[0].isalpha() or text in "{=" else ""
+        fix = Fix(f"add `{text}`", (Edit(self.gap(self.index), lead + text),))
+        broken = self.unexpected(f"`{text}`", fix if self.kinds[self.index] in ("name", "param", "int") else None)
+        if self.kinds[self.index] in ("bad", "end") or self.is_beginning(self.index):
+            raise broken
+
+    def has_errors_since(self, start: int) -> bool:
+        """Whether a mistake at or after a token is known."""
+        place = self.starts[start]
+        return any(diagnostic.span.start >= place for diagnostic in self.diagnostics)
+
+    # --- tokens ---
+
+    def at(self, text: str) -> bool:
+        """Whether the next token is `text`."""
+        return self.texts[self.index] == text
+
+    def accept(self, text: str) -> bool:
+        """Read `text` if it is next."""
+        if self.texts[self.index] == text:
+            self.index += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        """Read `text`; a misspelt or missing one is reported and taken as read."""
+        index = self.index
+        if self.texts[index] == text:
+            self.index = index + 1
+        elif self.kinds[index] == "name" and text[0].isalpha() and meant(self.texts[index], (text,)):
+            self.misspelt(text)
+            self.index = index + 1
+        else:
+            self.missing(text)
+
+    def misspelt(self, word: str) -> None:
+        """Report that the next token is a misspelling of `word`."""
+        span = self.span(self.index)
+        fix = Fix(f"write `{word}`", (Edit(span, word),), safe=True)
+        self.report("RDB-C009", f"unknown word {self.found(self.index)}; did you mean `{word}`?", span, fix=fix)
+
+    def word(self, expected: str, words: tuple[str, ...]) -> Name:
+        """Read one of some keywords, whose place allows nothing else."""
+        index = self.index
+        text = self.texts[index]
+        if text not in words:
+            nearest = meant(text, words) if self.kinds[index] == "name" else None
+            if nearest is None:
+                listed = ", ".join(f"`{word}`" for word in words)
+                raise self.unexpected(f"{expected}: {listed}")
+            self.misspelt(nearest)
+            text = nearest
+        self.index = index + 1
+        return Name(text, self.span(index))
+
+    def name(self, what: str, *then: str) -> Name:
+        """Read a name. `then` lists all that can follow it, or nothing where that is a keyword or the next item."""
+        index = self.index
+        if self.kinds[index] != "name":
+            return self._no_name(what, then)
+        if then:
+            if self.texts[index + 1] not in then and (self.texts[index] in then or self.is_beginning(index)):
+                raise self.unexpected(what)
+        elif self.texts[index] in BEGINNINGS and self._is_next_item(index):
+            raise self.unexpected(what)
+        self.index = index + 1
+        start = self.starts[index]
+        text = self.texts[index]
+        return Name(text, Span(self.source, start, start + len(text)))
+
+    def _is_next_item(self, index: int) -> bool:
+        after = index + 1
+        is_plain = self.kinds[after] == "name" and self.texts[after] not in WORDS
+        return (is_plain or self.texts[after] == "(") and self.is_beginning(index)
+
+    def _no_name(self, what: str, then: tuple[str, ...]) -> Name:
+        index = self.index
+        text = self.texts[index]
+        if text not in RESERVED or not self._may_follow(index + 1, then):
+            raise self.unexpected(what)
+        self.report(
+            "RDB-C007",
+            f"`{text}` is a reserved word and cannot be {what}",
+            self.span(index),
+            remedy=f"choose another name, such as `{text}_value`",
+        )
+        self.index = index + 1
+        return Name(text, self.span(index))
+
+    def _may_follow(self, index: int, then: tuple[str, ...]) -> bool:
+        return self.texts[index] in (then or (*WORDS, *RESERVED, ",", ")", "}", "="))
+
+    def any_name(self) -> Name | None:
+        """Read a name of a bare list, where the next name may stand on the next line, unless a declaration begins."""
+        index = self.index
+        if self.kinds[index] != "name" or self.is_declaration(index):
+            return None
+        self.index = index + 1
+        return Name(self.texts[index], self.span(index))
+
+    def names(self, what: str) -> tuple[Name, ...]:
+        """Read `(name, …)`."""
+        self.expect("(")
+        found = [self.name(what, ",", ")")]
+        while self.separated(")"):
+            found.append(self.name(what, ",", ")"))
+        return tuple(found)
+
+    def separated(self, closer: str) -> bool:
+        """Read `,` and answer True, or `closer` and answer False; a missing comma is reported and taken as read."""
+        text = self.texts[self.index]
+        if text == ",":
+            self.index += 1
+            return True
+        if text == closer:
+            self.index += 1
+            return False
+        is_next = text not in WORDS or self.texts[self.index + 1] in (",", closer)
+        if self.kinds[self.index] in ("name", "param", "int") and is_next and not self.is_beginning(self.index):
+            self.missing(",")
+            return True
+        self._missing_closer(closer)
+        return False
+
+    def _missing_closer(self, closer: str) -> None:
+        fix = Fix(f"add `{closer}`", (Edit(self.gap(self.index), closer),))
+        has_cause = self.is_recovering
+        broken = self.unexpected(f"`,` or `{closer}`", fix if self.kinds[self.index] != "bad" else None)
+        if has_cause or self.kinds[self.index] in ("bad", "end") or self.is_beginning(self.index):
+            raise broken
+
+    # --- blocks ---
+
+    def open(self, what: str) -> int:
+        """Read `{`; the index of the token to name as the opener. A missing one is reported and taken as read."""
+        index = self.index
+        if self.texts[index] == "{":
+            self.index = index + 1
+            return index
+        self.missing("{")
+        if self.kinds[index] != "name":
+            raise self.unexpected(f"`{{` of {what}")
+        return max(index - 1, 0)
+
+    def close(self, opener: int, what: str) -> None:
+        """Read the `}` of a list without keywords; where the next item begins instead, it is missing."""
+        if self.texts[self.index] == "}":
+            self.index += 1
+        elif self.kinds[self.index] == "end" or self.is_beginning(self.index):
+            self.unclosed(opener, what)
+        else:
+            raise self.unexpected("`,` or `}`")
+
+    def unclosed(self, opener: int, what: str) -> None:
+        """Report that a block is not closed before the next token."""
+        if not self.is_recovering:
+            place = self.gap(self.index)
+            fix = Fix("add `}`", (Edit(place, "}" if self.begins_line(self.index) else " }"),))
+            related = (Related("opened here", self.span(opener)),)
+            shown = Span(self.source, max(place.start - 1, 0), place.end)
+            self.report("RDB-C011", f"{what} is not closed: expected `}}`", shown, related=related, fix=fix)
+        self.is_recovering = True
+
+    def _ends(self, opener: int, block: Block[T]) -> bool:
+        """Whether the block ends here: at its `}`, or where the text shows that it must have ended."""
+        index = self.index
+        text = self.texts[index]
+        if text == "}":
+            self.index = index + 1
+            self.is_recovering = False
+            return True
+        if self.kinds[index] == "end":
+            self.unclosed(opener, block.name)
+            return True
+        if text in DECLARATIONS and text not in block.declares and self.is_declaration(index):
+            self.unclosed(opener, block.name)
+            return True
+        if text not in block.parsers and self.is_beginning(index) and not self.is_balanced:
+            self.unclosed(opener, block.name)
+            return True
+        return False
+
+    def items(self, block: Block[T]) -> Iterator[tuple[int, T]]:
+        """Read `{ items }`; each parsed item with the index of its first token, broken ones left out."""
+        opener = self.open(block.name)
+        if len(self.levels) >= NESTING_MAX:
+            raise self.too_deep()
+        self.levels.append(block.parsers)
+        while not self._ends(opener, block):
+            start = self.index
+            item = self.item(block)
+            if item is not None:
+                yield start, item
+        self.levels.pop()
+
+    def item(self, block: Block[T]) -> T | None:
+        """Read one item of a block; None when it is broken, which is reported."""
+        start, levels = self.index, len(self.levels)
+        self.nesting = 0
+        try:
+            word = self._first_word(block)
+            self.form = word
+            item = block.parsers[word](self, start)
+            if block.commas:
+                self.accept(",")
+            return item
+        except BrokenItemError:
+            del self.levels[levels:]
+            self.recover(start)
+            return None
+
+    def _first_word(self, block: Block[T]) -> str:
+        """Read the keyword of an item; a misspelt or forgotten one is reported and taken as read."""
+        index = self.index
+        text = self.texts[index]
+        if text in block.parsers:
+            self.is_recovering = False
+            self.index = index + 1
+            return text
+        if self.kinds[index] == "name" and not self.is_recovering:
+            forgotten = self._forgotten(block)
+            if forgotten is not None:
+                place = Span(self.source, self.starts[index], self.starts[index])
+                fix = Fix(f"add `{forgotten}`", (Edit(place, f"{forgotten} "),))
+                message = f"expected `{forgotten}` before {self.found(index)}"
+                self.report("RDB-C001", message, self.span(index), fix=fix)
+                return forgotten
+            word = meant(text, block.parsers)
+            if word is not None and self.has_shape(index, self._shapes(word)):
+                self.misspelt(word)
+                self.index = index + 1
+                return word
+        self.form = ""
+        raise self.unexpected(block.expected)
+
+    def _shapes(self, word: str) -> tuple[tuple[str, ...], ...]:
+        return (*DECLARATIONS.get(word, ()), *SHAPES.get(word, ())) or (("NAME",), ("INT",), ("(",))
+
+    def _forgotten(self, block: Block[T]) -> str | None:
+        after = self.texts[self.index + 1]
+        if after == ":":
+            return next((word for word in ("field", "input") if word in block.parsers), None)
+        if after == "." and "set" in block.parsers and self.has_shape(self.index, ((".", "NAME", "="),)):
+            return "set"
+        return None
+
+    # --- nesting and recovery ---
+
+    def nest(self) -> int:
+        """Go one level deeper; the nesting to go back to. Deeper than the limit is refused."""
+        nesting = self.nesting
+        if nesting >= NESTING_MAX:
+            raise self.too_deep()
+        self.nesting = nesting + 1
+        return nesting
+
+    def too_deep(self) -> BrokenItemError:
+        """Report that the limit of nesting is reached here; to be raised."""
+        if not self.is_recovering:
+            message = f"nested more than {NESTING_MAX} deep"
+            self.report("RDB-C010", message, self.span(self.index), remedy="split it into smaller parts")
+        self.is_recovering = True
+        return BrokenItemError()
+
+    def recover(self, start: int) -> None:
+        """After a broken item that began at `start`, go to where the next one begins or its block closes."""
+        texts = self.texts
+        index = self.index
+        column = self.column(start)
+        depth = texts[start:index].count("{") - texts[start:index].count("}")
+        while self.kinds[index] != "end":
+            text = texts[index]
+            if text == "{":
+                depth += 1
+            elif text == "}":
+                if depth <= 0:
+                    break
+                depth -= 1
+            elif (
+                index > start
+                and text in BEGINNINGS
+                and self.is_beginning(index)
+                and (depth <= 0 or self.column(index) <= column)
+            ):
+                break
+            index += 1
+        self.index = index
