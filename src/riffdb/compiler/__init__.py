@@ -17,6 +17,10 @@ from riffdb.compiler.entities import lower_entities
 from riffdb.compiler.enums import lower_enums
 from riffdb.compiler.events import lower_events
 from riffdb.compiler.linking import link
+from riffdb.compiler.queries import lower_queries
+from riffdb.compiler.roles import lower_roles
+from riffdb.compiler.schedules import lower_schedules
+from riffdb.compiler.streams import lower_streams
 from riffdb.compiler.workflows import lower_workflows
 from riffdb.core.diagnostics import Diagnostic, has_errors
 from riffdb.core.limits import DIAGNOSTICS_MAX
@@ -26,7 +30,18 @@ from riffdb.syntax import parse
 
 Pass = Callable[[Draft, Collector], Draft]
 
-PASSES: tuple[Pass, ...] = (link, lower_enums, lower_entities, lower_events, lower_workflows, lower_commands)
+PASSES: tuple[Pass, ...] = (
+    link,
+    lower_enums,
+    lower_entities,
+    lower_events,
+    lower_workflows,
+    lower_commands,
+    lower_queries,
+    lower_streams,
+    lower_roles,
+    lower_schedules,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _fresh_name(command: CommandDraft, statement: BindStmt) -> bool:
     name = statement.name
     if name.text in command.draft.declared.enums:
         message = f"`{name.text}` is an enum, and a binding needs a name of its own"
-        command.collector.error("RDB-C517", message, name.span)
+        command.collector.error("RDB-C516", message, name.span)
         return False
     return command.names.add(name)
 
@@ -94,7 +94,7 @@ def _key(command: CommandDraft, path: Path, statement: BindStmt, entity: EntityD
     if len(statement.key) != len(parts):
         wanted = ", ".join(f"{part.name}: {part.type}" for part in parts)
         message = f"the key of `{entity.plan.name}` is ({wanted}), and {len(statement.key)} values stand here"
-        command.collector.error("RDB-C507", message, _arguments_span(statement))
+        command.collector.error("RDB-C506", message, _arguments_span(statement))
         return None
     values: dict[str, Expression] = {}
     for part, written in zip(parts, statement.key, strict=True):
@@ -117,7 +117,7 @@ def _is_known_early(command: CommandDraft, path: Path, value: Expression, writte
     for leaf in leaves(value):
         if isinstance(leaf, Field | Revision) and _is_changed(path, leaf):
             message = f"a key is known before anything is changed, and this rests on an effect on `{leaf.binding}`"
-            command.collector.error("RDB-C529", message, written.span, help="bind the row before the effect")
+            command.collector.error("RDB-C522", message, written.span, help="bind the row before the effect")
             return False
         if _is_narrowed(command, path, leaf):
             command.collector.unsupported("a key that rests on what may be null or absent", written.span)
@@ -173,13 +173,13 @@ def check_partition(command: CommandDraft, value: Expression, span: Span) -> Non
     """Hold a partition, with key fields replaced, against the command's; the first one becomes it."""
     if not all(isinstance(leaf, Input | Constant) for leaf in leaves(value)):
         message = "the partition of a command is known from its inputs alone, and this rests on a row or the time"
-        command.collector.error("RDB-C506", message, span, help="take it as an input")
+        command.collector.error("RDB-C505", message, span, help="take it as an input")
         command.is_broken = True
     elif command.partition is None or command.partition_span is None:
         command.partition, command.partition_span = value, span
     elif value != command.partition:
         command.collector.error(
-            "RDB-C505",
+            "RDB-C504",
             "a command is confined to one partition, and this names another than above",
             span,
             related=(Related("the partition of this command", command.partition_span),),
@@ -191,7 +191,7 @@ def _check_same_row(command: CommandDraft, path: Path, bound: Bound) -> None:
     for other in path.bound.values():
         if other.entity.plan.name == bound.entity.plan.name and other.key == bound.key:
             command.collector.error(
-                "RDB-C516",
+                "RDB-C515",
                 f"`{bound.name}` is the same row as `{other.name}`",
                 bound.statement.name.span,
                 related=(Related("bound first here", other.statement.name.span),),
@@ -215,7 +215,7 @@ def _check_workflow(command: CommandDraft, bound: Bound) -> None:
         )
     if bound.is_leased and bound.arm is not None:
         message = f"`{workflow.entity}` has a lease, so `{bound.name}` is bound before the `decide`, not in an arm"
-        command.collector.error("RDB-C442", message, statement.name.span)
+        command.collector.error("RDB-C440", message, statement.name.span)
 
 
 def _otherwise(command: CommandDraft, path: Path, bound: Bound) -> OutcomeUse | None:

@@ -74,7 +74,7 @@ def _statement(
         case DecideStmt():
             message = "an arm has no `decide` of its own"
             command.collector.error(
-                "RDB-C523", message, statement.binding.span, help="make it further arms of the outer one"
+                "RDB-C521", message, statement.binding.span, help="make it further arms of the outer one"
             )
     return None
 
@@ -156,12 +156,12 @@ def _check_order(command: CommandDraft, statement: DecideStmt) -> None:
     for arm in statement.arms[:-1]:
         if arm.condition is None:
             message = "no arm after `otherwise` is ever reached"
-            command.collector.error("RDB-C522", message, arm.span, help="make it the last arm")
+            command.collector.error("RDB-C520", message, arm.span, help="make it the last arm")
             return
     if not statement.arms or statement.arms[-1].condition is not None:
         message = f"the last arm of `decide {statement.binding.text}` is `otherwise`"
         help_text = "add `otherwise apply { … }` or `otherwise none Outcome {}`"
-        command.collector.error("RDB-C521", message, statement.binding.span, help=help_text)
+        command.collector.error("RDB-C519", message, statement.binding.span, help=help_text)
 
 
 # --- answers -----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _report_unset(command: CommandDraft, bound: Bound, unset: Sequence[str]) -> 
         return
     message = f"`{bound.name}` is created without " + ", ".join(f"`{name}`" for name in unset)
     help_text = f"add `set {bound.name}.{unset[0]} = …` on every way, or give the field a default or an optional type"
-    command.collector.error("RDB-C508", message, bound.statement.name.span, help=help_text)
+    command.collector.error("RDB-C507", message, bound.statement.name.span, help=help_text)
 
 
 def _report_counters(command: CommandDraft, bound: Bound, unset: Sequence[str]) -> None:

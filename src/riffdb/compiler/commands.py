@@ -152,4 +152,4 @@ def _report_missing_key(command: CommandDraft) -> None:
 def _check_confined(command: CommandDraft) -> None:
     if command.partition is None and not command.is_broken:
         message = f"nothing in `{command.decl.name.text}` names a row or an event, so it belongs to no partition"
-        command.collector.error("RDB-C504", message, command.decl.name.span, help="bind a row, such as `read …`")
+        command.collector.error("RDB-C503", message, command.decl.name.span, help="bind a row, such as `read …`")

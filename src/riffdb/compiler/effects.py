@@ -50,7 +50,7 @@ def _is_settable(command: CommandDraft, bound: Bound, statement: SetStmt) -> boo
     message = f"`{bound.name}` is bound by `{kind}`, so nothing in it can be set"
     help_text = "a row that is deleted keeps its values" if kind == "delete" else "bind it by `mutate`"
     related = (Related("bound here", bound.statement.name.span),)
-    command.collector.error("RDB-C509", message, statement.binding.span, related=related, help=help_text)
+    command.collector.error("RDB-C508", message, statement.binding.span, related=related, help=help_text)
     return False
 
 
@@ -58,14 +58,14 @@ def _report_unsettable(command: CommandDraft, bound: Bound, name: Name) -> None:
     plan, collector = bound.entity.plan, command.collector
     if any(part.name == name.text for part in plan.key):
         message = f"`{name.text}` is part of the key of `{plan.name}`, and a key never changes"
-        collector.error("RDB-C510", message, name.span)
+        collector.error("RDB-C509", message, name.span)
     elif any(part.name == name.text for part in plan.computed):
         message = f"`{name.text}` is computed from other fields and never set"
         related = (Related("declared here", bound.entity.places[name.text.lower()].span),)
-        collector.error("RDB-C511", message, name.span, related=related)
+        collector.error("RDB-C510", message, name.span, related=related)
     elif name.text == "revision":
         message = "a revision counts the changes of its row and is never set"
-        collector.error("RDB-C512", message, name.span, help="leave it out")
+        collector.error("RDB-C511", message, name.span, help="leave it out")
     elif name.text not in bound.entity.broken:
         candidates = [part.name for part in plan.fields]
         collector.unknown("RDB-C206", f"`{plan.name}` has no field `{name.text}`", name, candidates)
@@ -107,11 +107,11 @@ def _keeps_secrets(
         if (plan is not None and plan.secret) or (isinstance(value, Constant) and value.value is None):
             return True
         message = f"`{field.name}` is secret, so it is set from an `input secret` alone"
-        command.collector.error("RDB-C219", message, statement.value.span)
+        command.collector.error("RDB-C217", message, statement.value.span)
         return False
     for name in secrets_of(value, scope):
         message = f"`{name}` is secret, and `{field.name}` would show it"
-        command.collector.error("RDB-C219", message, statement.value.span, help=f"declare `field secret {field.name}`")
+        command.collector.error("RDB-C217", message, statement.value.span, help=f"declare `field secret {field.name}`")
         return False
     return True
 
@@ -156,12 +156,12 @@ def _emitted_items(command: CommandDraft, event: EventDraft, statement: EmitStmt
             broken = True
             if item.name.text not in event.broken:
                 message = f"`{event.plan.name}` has no field `{item.name.text}`"
-                command.collector.unknown("RDB-C520", message, item.name, event.types)
+                command.collector.unknown("RDB-C518", message, item.name, event.types)
     missing = [part for part in event.plan.fields if part.name not in items and not part.type.optional]
     if missing and not broken:
         wanted = ", ".join(f"`{part.name}`" for part in missing)
         message = f"`{event.plan.name}` is emitted without {wanted}"
-        command.collector.error("RDB-C519", message, statement.event.span, help="give every field that is not optional")
+        command.collector.error("RDB-C517", message, statement.event.span, help="give every field that is not optional")
     return None if broken or missing else items
 
 
@@ -176,7 +176,7 @@ def _emitted_values(
         secrets = secrets_of(value, scope)
         if secrets:
             message = f"`{secrets[0]}` is secret and stands in no event"
-            command.collector.error("RDB-C219", message, item.value.span, help="leave it out")
+            command.collector.error("RDB-C217", message, item.value.span, help="leave it out")
         else:
             values[name] = value
     return values if values.keys() == items.keys() else None

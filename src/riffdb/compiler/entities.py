@@ -182,7 +182,7 @@ def _check_key_size(plan: EntityPlan, key: KeyMember, collector: Collector) -> N
     size = sum(encoded_bytes(part.type) for part in plan.key)
     if size > KEY_BYTES_MAX:
         message = f"this key can take {size:,} bytes, and a key has at most {KEY_BYTES_MAX:,}"
-        collector.error("RDB-C310", message, key.span, help="give its texts smaller bounds")
+        collector.error("RDB-C309", message, key.span, help="give its texts smaller bounds")
 
 
 # --- fields ------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _lower_computed(
         return
     for secret in secrets_of(value, scope):
         message = f"`{secret}` is secret, and a computed field would show it"
-        collector.error("RDB-C219", message, member.value.span)
+        collector.error("RDB-C217", message, member.value.span)
     columns.computed.append(ComputedPlan(member.name.text, kind, value, member.doc))
 
 
@@ -257,14 +257,14 @@ def _index(member: IndexMember, plan: EntityPlan, columns: _Columns, collector: 
             return None
         if name.text not in types:
             message = f"`{plan.name}` has no field `{name.text}`"
-            collector.unknown("RDB-C307", message, name, types)
+            collector.unknown("RDB-C306", message, name, types)
             return None
         if name.text in columns.secrets():
-            collector.error("RDB-C219", f"`{name.text}` is secret and stands in no index", name.span)
+            collector.error("RDB-C217", f"`{name.text}` is secret and stands in no index", name.span)
             return None
         if name.text in seen:
             related = (Related("named here already", seen[name.text].span),)
-            collector.error("RDB-C309", f"the index names `{name.text}` twice", name.span, related=related)
+            collector.error("RDB-C308", f"the index names `{name.text}` twice", name.span, related=related)
             return None
         seen[name.text] = column
     return _completed(member, plan, types, collector)
@@ -274,14 +274,14 @@ def _completed(member: IndexMember, plan: EntityPlan, types: dict[str, Type], co
     first = member.columns[0].name
     if first.text != plan.partition:
         message = f"an index begins with the partition of its entity, `{plan.partition}`"
-        collector.error("RDB-C308", message, first.span, help=f"write `{plan.partition}` first")
+        collector.error("RDB-C307", message, first.span, help=f"write `{plan.partition}` first")
         return None
     named = tuple(column.name.text for column in member.columns)
     columns = named + tuple(name for name in plan.storage_key if name not in named)
     size = sum(encoded_bytes(types[name]) for name in columns)
     if size > KEY_BYTES_MAX:
         message = f"an entry of this index can take {size:,} bytes with its key, and at most {KEY_BYTES_MAX:,} are kept"
-        collector.error("RDB-C310", message, member.span, help="leave out long texts or give them smaller bounds")
+        collector.error("RDB-C309", message, member.span, help="leave out long texts or give them smaller bounds")
         return None
     descending = tuple(column.descending for column in member.columns)
     return IndexPlan(member.name.text, columns, descending + (False,) * (len(columns) - len(named)))

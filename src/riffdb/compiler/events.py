@@ -35,11 +35,11 @@ def _event(decl: EventDecl, draft: Draft, collector: Collector) -> EventDraft | 
         return None
     if partition.text not in types:
         message = f"`{decl.name.text}` has no field `{partition.text}` to be its partition"
-        collector.unknown("RDB-C311", message, partition, types)
+        collector.unknown("RDB-C310", message, partition, types)
         return None
     kind = types[partition.text]
     if kind.optional or kind.kind not in KEY_KINDS:
         wanted = "a partition is a uuid, u64, i64, string, date, timestamp or enum, and not optional"
-        collector.error("RDB-C312", f"`{kind}` cannot be a partition", partition.span, help=wanted)
+        collector.error("RDB-C311", f"`{kind}` cannot be a partition", partition.span, help=wanted)
         return None
     return EventDraft(EventPlan(decl.name.text, partition.text, tuple(fields), decl.doc), types, frozenset(broken))

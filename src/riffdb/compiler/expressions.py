@@ -78,13 +78,8 @@ def lower_condition(expr: Expr, scope: Scope, collector: Collector) -> Expressio
 
 def lower_constant(expr: Expr, scope: Scope, expected: Type, collector: Collector) -> Constant | None:
     """A literal, `null` or an enum's variant of the expected type, as defaults are."""
-    constants = Scope(enums=scope.enums)
-    negated = isinstance(expr, UnaryExpr) and expr.operator == "-" and isinstance(expr.operand, LiteralExpr)
-    if negated or isinstance(expr, LiteralExpr | MemberExpr):
-        found = lower(expr, constants, expected, collector)
-        return found if isinstance(found, Constant) else None
-    collector.error("RDB-C218", "a default is a literal, `null` or a variant such as `State.Ready`", expr.span)
-    return None
+    found = lower(expr, Scope(enums=scope.enums), expected, collector)
+    return found if isinstance(found, Constant) else None
 
 
 def infer(expr: Expr, scope: Scope, hint: Type | None, collector: Collector) -> Expression | None:

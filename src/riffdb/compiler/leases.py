@@ -34,7 +34,7 @@ class LeaseOperation:
     outcomes: tuple[str, ...]
 
 
-LEASES = {
+LEASES: dict[str, LeaseOperation] = {
     operation.word: operation
     for operation in (
         LeaseOperation("claim", OWNER | DURATION | REVISION, ("stale", "invalid", "unavailable", "exhausted")),
@@ -50,10 +50,7 @@ LEASES = {
 def lower_lease(command: CommandDraft, path: Path, statement: LeaseStmt, arm: DecideStmt | None) -> LeaseStep | None:
     """A lease operation on a row, on the evidence that the caller gives."""
     place = statement.operation
-    operation = next((operation for word, operation in LEASES.items() if word == place.text), None)
-    if operation is None:
-        command.collector.unknown("RDB-C433", f"there is no lease operation `{place.text}`", place, LEASES)
-        return None
+    operation = LEASES[place.text]
     bound = changed_row(command, path, statement, arm)
     lease = None if bound is None else _lease_of(command, bound, statement)
     title = f"lease {operation.word}"

@@ -43,7 +43,7 @@ def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt |
         return bound
     message = f"an arm of `decide {arm.binding.text}` cannot touch `{name.text}`, whose lease is not seen to before it"
     help_text = f"add a lease operation on `{name.text}` at the top level, or decide on `{name.text}`"
-    command.collector.error("RDB-C439", message, name.span, help=help_text)
+    command.collector.error("RDB-C437", message, name.span, help=help_text)
     return None
 
 
@@ -70,7 +70,7 @@ def direct_inputs(
         if word not in wanted:
             takes = ", ".join(f"`{name}`" for name in wanted)
             message = f"`{operation}` has no `{word}`; it takes {takes}"
-            command.collector.error("RDB-C435", message, clause.span, help="leave it out")
+            command.collector.error("RDB-C434", message, clause.span, help="leave it out")
             continue
         value = _direct_input(command, clause, wanted[word])
         if value is not None:
@@ -78,7 +78,7 @@ def direct_inputs(
     for word, kind in wanted.items():
         if word not in given:
             help_text = f"add `{word}` with an input of type `{kind}`"
-            command.collector.error("RDB-C434", f"`{operation}` needs `{word}`", place.span, help=help_text)
+            command.collector.error("RDB-C433", f"`{operation}` needs `{word}`", place.span, help=help_text)
     return found if found.keys() == wanted.keys() and given.keys() == wanted.keys() else None
 
 
@@ -126,12 +126,12 @@ def outcome_clauses(
         if clause.word.text not in wanted:
             can = ", ".join(f"`{name}`" for name in wanted)
             message = f"`{operation}` never ends in `{clause.word.text}`; it can end in {can}"
-            command.collector.error("RDB-C437", message, clause.word.span, help="leave the clause out")
+            command.collector.error("RDB-C436", message, clause.word.span, help="leave the clause out")
     for word in wanted:
         if word not in given:
             message = f"`{operation}` can end in `{word}`, and no outcome is named for it"
             help_text = f"add `{word}` with an outcome, such as `{word} {SUGGESTED[word]} {{}}`"
-            command.collector.error("RDB-C436", message, place.span, help=help_text)
+            command.collector.error("RDB-C435", message, place.span, help=help_text)
     if given != set(wanted):
         return None
     scope = failed(command, path)

@@ -85,11 +85,11 @@ class Outcomes:
             return None
         if value.type.kind not in SCALARS:
             what = "null alone" if value.type.kind == "null" else f"`{value.type}`"
-            self.collector.error("RDB-C515", f"a payload value cannot be {what}", item.value.span)
+            self.collector.error("RDB-C514", f"a payload value cannot be {what}", item.value.span)
             return None
         for name in secrets_of(value, scope):
             message = f"`{name}` is secret and stands in no payload"
-            self.collector.error("RDB-C219", message, item.value.span, help="leave it out; a query may reveal it")
+            self.collector.error("RDB-C217", message, item.value.span, help="leave it out; a query may reveal it")
             return None
         return value
 
@@ -100,7 +100,7 @@ class Outcomes:
             was, now = ("success", "failure") if shape.success else ("failure", "success")
             message = f"`{name.text}` is a {was} of this command, so it cannot be a {now} too"
             help_text = "give one of the two another name"
-            self.collector.error("RDB-C513", message, name.span, related=first, help=help_text)
+            self.collector.error("RDB-C512", message, name.span, related=first, help=help_text)
             return
         if shape.types is None or types is None:
             shape.types = None
@@ -111,4 +111,4 @@ class Outcomes:
             return
         message = f"`{name.text}` has another payload here than where it was used first"
         help_text = "give the payloads the same names and types, or one outcome another name"
-        self.collector.error("RDB-C514", message, name.span, related=first, help=help_text)
+        self.collector.error("RDB-C513", message, name.span, related=first, help=help_text)

@@ -127,7 +127,7 @@ def _sources(transition: TransitionDecl, enum: EnumPlan, collector: Collector) -
         if ordinal in ordinals:
             first = transition.sources[ordinals.index(ordinal)]
             related = (Related("named here already", first.span),)
-            collector.error("RDB-C440", f"the source `{name.text}` is named twice", name.span, related=related)
+            collector.error("RDB-C438", f"the source `{name.text}` is named twice", name.span, related=related)
             return None
         ordinals.append(ordinal)
     return tuple(ordinals)
@@ -188,7 +188,7 @@ def _check_lease_field(clause: str, name: Name, entity: EntityDraft, collector: 
         collector.error(code, message, name.span, related=place, help=help_text)
     elif wanted.optional and any(part.name == name.text and part.has_default for part in entity.plan.fields):
         message = f"`{name.text}` has a default, so new rows would start out leased"
-        collector.error("RDB-C441", message, name.span, related=place, help="leave the default out; it starts null")
+        collector.error("RDB-C439", message, name.span, related=place, help="leave the default out; it starts null")
 
 
 def _duration(lease: LeaseDecl, collector: Collector) -> tuple[int, int] | None:
