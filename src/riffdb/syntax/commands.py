@@ -36,7 +36,9 @@ from riffdb.syntax.tree import (
     Stmt,
     TransitionStmt,
 )
-from riffdb.syntax.words import CLAUSES, LEASE_OPERATIONS, LEASE_OUTCOMES, OPERANDS, TRANSITION_OUTCOMES, meant
+from riffdb.syntax.words import CLAUSES, LEASE_OPERATIONS, LEASE_OUTCOMES, OPERANDS, TRANSITION_OUTCOMES
+
+_BREACHES = frozenset(("conflict", "violates"))
 
 # --- inputs ------------------------------------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ def _input(cursor: Cursor, start: int) -> InputDecl | InputKeyDecl:
 def _service(cursor: Cursor, start: int) -> ServiceDecl:
     name = cursor.name("a name for the service value", ":")
     cursor.expect(":")
-    kind = cursor.word("the kind of service value", ("uuid_v7",))
+    kind = cursor.word("`uuid_v7`", ("uuid_v7",))
     return ServiceDecl(name, kind, cursor.span_from(start))
 
 
@@ -68,7 +70,7 @@ def _idempotency_key(cursor: Cursor, start: int) -> Name:
 
 
 def _binding(cursor: Cursor, start: int) -> BindStmt:
-    kind = _BINDINGS[cursor.form]
+    kind = _BINDINGS[cursor.keyword]
     can_use_unique = kind in ("read", "mutate", "delete", "maybe")
     entity = cursor.name("an entity", *("(.}" if can_use_unique else "("))
     unique = None
@@ -107,7 +109,7 @@ def _breaches(cursor: Cursor) -> tuple[Breach, ...]:
     found: list[Breach] = []
     while True:
         start = cursor.index
-        word = _clause_word(cursor, frozenset(("conflict", "violates")))
+        word = cursor.clause(_BREACHES)
         if word is None:
             return tuple(found)
         first = cursor.name("what may be broken")
@@ -117,22 +119,6 @@ def _breaches(cursor: Cursor) -> tuple[Breach, ...]:
             found.append(Breach("conflict", entity, name, outcome(cursor), cursor.span_from(start)))
         else:
             found.append(Breach("violates", None, first, outcome(cursor), cursor.span_from(start)))
-
-
-def _clause_word(cursor: Cursor, words: frozenset[str]) -> Name | None:
-    """Read the keyword of a clause, if one stands here; a misspelt one is reported and taken as read."""
-    index = cursor.index
-    text = cursor.texts[index]
-    if text not in words:
-        if cursor.kinds[index] != "name" or text in cursor.levels[-1] or cursor.is_recovering:
-            return None
-        nearest = meant(text, words)
-        if nearest is None or cursor.kinds[index + 1] == ":":
-            return None
-        cursor.misspelt(nearest)
-        text = nearest
-    cursor.index = index + 1
-    return Name(text, cursor.span(index))
 
 
 def _require(cursor: Cursor, start: int) -> RequireStmt:
@@ -170,7 +156,7 @@ def _transition(cursor: Cursor, start: int) -> TransitionStmt:
 
 
 def _lease(cursor: Cursor, start: int) -> LeaseStmt:
-    operation = cursor.word("a lease operation", LEASE_OPERATIONS)
+    operation = cursor.word("a lease operation such as `claim` or `fence`", LEASE_OPERATIONS)
     lease = cursor.name("a lease", "on")
     cursor.expect("on")
     binding = cursor.name("a binding")
@@ -187,7 +173,7 @@ def _clauses(
     seen: dict[str, int] = {}
     while True:
         start = cursor.index
-        word = _clause_word(cursor, CLAUSES)
+        word = cursor.clause(CLAUSES)
         if word is None:
             break
         is_kept = word.text in allowed
@@ -228,10 +214,6 @@ def _decide(cursor: Cursor, start: int) -> DecideStmt:
 
 
 def _when(cursor: Cursor, start: int) -> Arm:
-    index = cursor.index
-    is_apply = cursor.at("apply") and cursor.texts[index + 1] == "{"
-    if is_apply or (cursor.at("none") and cursor.has_shape(index, (("NAME", "{"),))):
-        raise cursor.unexpected("a condition")
     return _arm(cursor, start, expr(cursor))
 
 
@@ -240,7 +222,7 @@ def _otherwise(cursor: Cursor, start: int) -> Arm:
 
 
 def _arm(cursor: Cursor, start: int, condition: Expr | None) -> Arm:
-    if cursor.word("what the arm does", ("apply", "none")).text == "none":
+    if cursor.word("`apply` or `none`", ("apply", "none")).text == "none":
         return Arm(condition, (), None, outcome(cursor), cursor.span_from(start))
     body: list[Stmt] = []
     answer: ReturnStmt | None = None

@@ -55,6 +55,8 @@ class Cursor:
         self.has_selections = False
         self.nesting = 0
         self.operators = 0
+        self.first = 0
+        self.keyword = ""
         self.form = ""
         self.levels: list[Mapping[str, object]] = []
 
@@ -74,6 +76,11 @@ class Cursor:
         """The empty span after the token before `index`, where a missing token would stand."""
         place = self.starts[index - 1] + len(self.texts[index - 1]) if index else 0
         return Span(self.source, place, place)
+
+    def tail(self, index: int) -> Span:
+        """The last character before a token's gap, to point at when the token itself stands on a later line."""
+        place = self.gap(index).start
+        return Span(self.source, max(place - 1, 0), place)
 
     def doc(self, index: int) -> str:
         """The doc comment before a token."""
@@ -159,10 +166,11 @@ class Cursor:
         """Report that something else was expected here, unless a mistake before it is the cause; to be raised."""
         index = self.index
         if not self.is_recovering and self.kinds[index] != "bad":
-            form = FORMS.get(self.form)
-            remedy = f"write `{form}`" if form is not None else None
-            message = f"expected {expected}, found {self.found(index)}"
-            self.report("RDB-C001", message, self.span(index), fix=fix, remedy=remedy)
+            remedy = f"write `{self.form}`" if self.form else None
+            span, found = self.span(index), f", found {self.found(index)}"
+            if index > self.first and self.kinds[index] in ("name", "end", "}") and self.begins_line(index):
+                span, found = self.tail(index), f" after {self.found(index - 1)}"
+            self.report("RDB-C001", f"expected {expected}{found}", span, fix=fix, remedy=remedy)
         self.is_recovering = True
         return BrokenItemError()
 
@@ -218,8 +226,22 @@ class Cursor:
         if text not in words:
             nearest = meant(text, words) if self.kinds[index] == "name" else None
             if nearest is None:
-                listed = ", ".join(f"`{word}`" for word in words)
-                raise self.unexpected(f"{expected}: {listed}")
+                raise self.unexpected(expected)
+            self.misspelt(nearest)
+            text = nearest
+        self.index = index + 1
+        return Name(text, self.span(index))
+
+    def clause(self, words: frozenset[str]) -> Name | None:
+        """Read the keyword of a clause, if one stands here; a misspelt one is reported and taken as read."""
+        index = self.index
+        text = self.texts[index]
+        if text not in words:
+            if self.kinds[index] != "name" or text in self.levels[-1] or self.is_recovering:
+                return None
+            nearest = meant(text, words)
+            if nearest is None or self.kinds[index + 1] == ":":
+                return None
             self.misspelt(nearest)
             text = nearest
         self.index = index + 1
@@ -309,6 +331,10 @@ class Cursor:
         if self.texts[index] == "{":
             self.index = index + 1
             return index
+        if self.kinds[index] == "bad" and self.kinds[index + 1] == "name":
+            self.is_recovering = True
+            self.index = index + 1
+            return index
         self.missing("{")
         if self.kinds[index] != "name":
             raise self.unexpected(f"`{{` of {what}")
@@ -329,8 +355,8 @@ class Cursor:
             place = self.gap(self.index)
             fix = Fix("add `}`", (Edit(place, "}" if self.begins_line(self.index) else " }"),))
             related = (Related("opened here", self.span(opener)),)
-            shown = Span(self.source, max(place.start - 1, 0), place.end)
-            self.report("RDB-C011", f"{what} is not closed: expected `}}`", shown, related=related, fix=fix)
+            message = f"{what} is not closed: expected `}}`"
+            self.report("RDB-C011", message, self.tail(self.index), related=related, fix=fix)
         self.is_recovering = True
 
     def _ends(self, opener: int, block: Block[T]) -> bool:
@@ -369,9 +395,11 @@ class Cursor:
         """Read one item of a block; None when it is broken, which is reported."""
         start, levels = self.index, len(self.levels)
         self.nesting = 0
+        self.first = start
         try:
             word = self._first_word(block)
-            self.form = word
+            self.keyword = word
+            self.form = FORMS.get(word, "")
             item = block.parsers[word](self, start)
             if block.commas:
                 self.accept(",")

@@ -32,7 +32,7 @@ from riffdb.syntax.tree import (
     UniqueMember,
     WorkflowDecl,
 )
-from riffdb.syntax.words import FORMS
+from riffdb.syntax.words import CLAUSE_FORMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,9 @@ def require_clauses(cursor: Cursor, what: str, wanted: tuple[str, ...], seen: Ma
     absent = [f"`{word}`" for word in wanted if word not in seen]
     if absent and not cursor.has_errors_since(start):
         span = cursor.span(start).to(cursor.span(min(start + 1, len(cursor.texts) - 1)))
-        forms = ", ".join(f"`{FORMS.get(word, f'{word} NAME')}`" for word in wanted if word not in seen)
-        cursor.report("RDB-C014", f"{what} lacks {' and '.join(absent)}", span, remedy=f"add {forms}")
+        listed = " and ".join([", ".join(absent[:-1]), absent[-1]] if len(absent) > 1 else absent)
+        forms = ", ".join(f"`{CLAUSE_FORMS[word]}`" for word in wanted if word not in seen)
+        cursor.report("RDB-C014", f"{what} lacks {listed}", span, remedy=f"add {forms}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,12 @@ class NamedClause:
     what: str
 
     def __call__(self, cursor: Cursor, start: int) -> Clause:
-        """Read the name after the keyword."""
+        """Read the name after the keyword; a keyword of the block is one only if the clause can end behind it."""
+        level = cursor.levels[-1]
+        cursor.form = CLAUSE_FORMS[self.word]
+        after = cursor.texts[cursor.index + 1 : cursor.index + 2]
+        if cursor.texts[cursor.index] in level and not (after == ["}"] or after[0] in level):
+            raise cursor.unexpected(self.what)
         return Clause(self.word, (cursor.name(self.what),))
 
 
@@ -328,6 +334,7 @@ def workflow_decl(cursor: Cursor, start: int) -> WorkflowDecl:
 
 
 def _transition(cursor: Cursor, start: int) -> TransitionDecl:
+    cursor.form = "transition NAME from (STATE, …) to STATE"
     name = cursor.name("a name for the transition", "from")
     cursor.expect("from")
     sources = cursor.names("a state")
@@ -337,6 +344,7 @@ def _transition(cursor: Cursor, start: int) -> TransitionDecl:
 
 
 def _lease(cursor: Cursor, start: int) -> LeaseDecl:
+    cursor.form = "lease NAME { owner FIELD expires_at FIELD fencing_token FIELD duration_seconds (5, 900) }"
     name = cursor.name("a name for the lease", "{")
     found: dict[str, Clause] = {}
     seen: dict[str, int] = {}

@@ -275,9 +275,11 @@ def _named(cursor: Cursor) -> Expr:
         and cursor.is_beginning(index)
     ):
         raise cursor.unexpected("an expression")
+    follower = cursor.texts[index + 1]
+    if text == "apply" or text == "none":
+        _check_arm(cursor, text, follower)
     cursor.index = index + 1
     name = Name(text, cursor.span(index))
-    follower = cursor.texts[index + 1]
     if follower == ".":
         cursor.index = index + 2
         member = cursor.name("a field or variant")
@@ -286,6 +288,16 @@ def _named(cursor: Cursor) -> Expr:
         cursor.index = index + 2
         return CallExpr(name, exprs(cursor), cursor.span_from(index))
     return NameExpr(name, name.span)
+
+
+def _check_arm(cursor: Cursor, text: str, follower: str) -> None:
+    """Refuse the `apply {` or `none Outcome {` of an arm where its condition should stand."""
+    if text == "apply":
+        is_arm = follower == "{" and not cursor.has_selections
+    else:
+        is_arm = follower != "apply" and cursor.has_shape(cursor.index, (("NAME", "{"),))
+    if is_arm:
+        raise cursor.unexpected("an expression")
 
 
 def _parenthesised(cursor: Cursor) -> Expr:

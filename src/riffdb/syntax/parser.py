@@ -132,7 +132,7 @@ def _outside(cursor: Cursor, declarations: list[TopDecl]) -> None:
     cursor.levels.pop()
     if place is not None and isinstance(contract, ContractDecl):
         declarations[place] = replace(contract, members=(*contract.members, *members))
-        cursor.accept("}")
+    cursor.accept("}")
 
 
 def _is_contract(declaration: TopDecl) -> bool:

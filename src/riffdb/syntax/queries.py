@@ -28,7 +28,7 @@ from riffdb.syntax.tree import (
     StreamDecl,
     StreamEventDecl,
 )
-from riffdb.syntax.words import WORDS
+from riffdb.syntax.words import FORMS, WORDS
 
 # --- queries -----------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ _CLAUSES: dict[FromKind, str] = {
     "max": _AGGREGATE,
 }
 _KINDS: dict[str, FromKind] = {kind: kind for kind in _CLAUSES}
-_FROM_WORDS = ("where", "order", "take", "after", "before", "by", "else")
+_FROM_WORDS = frozenset(("where", "order", "take", "after", "before", "by", "else"))
 
 
 class _FromClauses:
@@ -157,7 +157,7 @@ def _order(cursor: Cursor) -> tuple[OrderedName, ...]:
 
 
 def _from(cursor: Cursor, start: int) -> FromStmt:
-    kind = _KINDS[cursor.form]
+    kind = _KINDS[cursor.keyword]
     is_fold = kind in ("sum", "min", "max")
     name = cursor.name("a name for the binding", "of" if is_fold else "from")
     of = None
@@ -169,8 +169,8 @@ def _from(cursor: Cursor, start: int) -> FromStmt:
     needed, _, optional = _CLAUSES[kind].partition("|")
     clauses = _FromClauses()
     seen: dict[str, int] = {}
-    while cursor.texts[cursor.index] in _FROM_WORDS:
-        _from_clause(cursor, kind, f"{needed} {optional}".split(), clauses, seen)
+    while (clause := cursor.clause(_FROM_WORDS)) is not None:
+        _from_clause(cursor, kind, clause.text, f"{needed} {optional}".split(), clauses, seen)
     _check_take(cursor, kind, clauses.take)
     require_clauses(cursor, f"`{kind} {name.text}`", tuple(needed.split()), seen, start)
     if clauses.where is None:
@@ -193,11 +193,9 @@ def _from(cursor: Cursor, start: int) -> FromStmt:
 
 
 def _from_clause(
-    cursor: Cursor, kind: FromKind, allowed: list[str], clauses: _FromClauses, seen: dict[str, int]
+    cursor: Cursor, kind: FromKind, word: str, allowed: list[str], clauses: _FromClauses, seen: dict[str, int]
 ) -> None:
-    place = cursor.index
-    word = cursor.texts[place]
-    cursor.index = place + 1
+    place = cursor.index - 1
     if word not in allowed:
         message = f"`{word}` is no clause of `{kind}`"
         remedy = f"`{kind}` takes {', '.join(f'`{name}`' for name in allowed)}"
@@ -244,6 +242,7 @@ def _partition(cursor: Cursor, start: int) -> _Partition:
 
 
 def _event(cursor: Cursor, start: int) -> StreamEventDecl:
+    cursor.form = "event EVENT { FIELD … }"
     event = cursor.name("an event", "{")
     fields = selection(cursor)
     where = expr(cursor) if cursor.accept("where") else None
@@ -270,7 +269,8 @@ def role_decl(cursor: Cursor, start: int) -> RoleDecl:
 
 
 def _granted(cursor: Cursor, start: int) -> Clause:
-    word = cursor.form
+    word = cursor.keyword
+    cursor.form = FORMS["role"]
     names = [cursor.name(f"a {word}")]
     while True:
         if cursor.accept(","):
@@ -327,7 +327,7 @@ def schedule_decl(cursor: Cursor, start: int) -> ScheduleDecl:
 
 
 def _schedule_from(cursor: Cursor, start: int) -> Clause:
-    word = cursor.word("where the work comes from", ("query", "stream")).text
+    word = cursor.word("`query` or `stream`", ("query", "stream")).text
     if word == "query":
         query = cursor.name("a query", "each")
         cursor.expect("each")

@@ -144,7 +144,26 @@ FORMS: dict[str, str] = {
     "min": "min NAME of FIELD from ENTITY where CONDITION take 1000",
     "max": "max NAME of FIELD from ENTITY where CONDITION take 1000",
     "partition": "partition FIELD == $PARAMETER",
+    "transition": "transition TRANSITION on BINDING revision INPUT stale OUTCOME {} illegal OUTCOME {}",
+    "lease": "lease claim LEASE on BINDING owner INPUT … revision INPUT stale OUTCOME {} …",
     "duration_seconds": "duration_seconds (5, 900)",
+}
+
+# How a clause is written that a declaration must have.
+CLAUSE_FORMS: dict[str, str] = {
+    "entity": "entity ENTITY",
+    "initial": "initial VARIANT",
+    "from": "from query QUERY each ROWS",
+    "where": "where CONDITION",
+    "order": "order by FIELD",
+    "take": "take 32",
+    "else": "else OUTCOME {}",
+    **{
+        word: f"{word} FIELD"
+        for word in ("state", "due", "owner", "expires_at", "fencing_token", "attempts", "revision")
+    },
+    **{word: f"{word} COMMAND" for word in ("claim", "renew", "run", "release", "fail")},
+    **{word: FORMS[word] for word in ("return", "for", "reconstitute", "partition", "duration_seconds")},
 }
 
 
