@@ -65,6 +65,8 @@ def compile(application: str, sources: Sequence[Source]) -> Compilation:
     if not has_errors(collector.diagnostics):
         for step in PASSES:
             draft = step(draft, collector)
+            if draft.declared.contract is None:
+                break
     failed = has_errors(collector.diagnostics)
     return Compilation(None if failed else _assembled(draft), _ordered(collector.diagnostics))
 

@@ -37,7 +37,7 @@ def lower_binding(command: CommandDraft, path: Path, statement: BindStmt, arm: D
 def _bound(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideStmt | None) -> Bound | None:
     fresh = _fresh_name(command, statement)
     if statement.kind in ("mutate", "delete", "create", "init_or_mutate"):
-        command.mutates = command.mutates or statement.span
+        command.mutates = command.mutates or statement.name.span
     draft, name = command.draft, statement.entity.text
     if name not in draft.declared.entities:
         message = f"there is no entity `{name}`"
@@ -71,14 +71,14 @@ def _fresh_name(command: CommandDraft, statement: BindStmt) -> bool:
 def _is_supported(command: CommandDraft, statement: BindStmt) -> bool:
     collector = command.collector
     for breach in statement.breaches:
-        collector.unsupported(f"`{breach.kind}`", breach.span)
+        collector.unsupported(f"`{breach.kind}`", breach.name.span)
     if statement.kind == "init_or_mutate":
         workflow = command.draft.workflow_of(statement.entity.text)
         if workflow is not None and workflow.lease is not None:
             message = f"`{statement.entity.text}` has a lease, so its rows are created and changed by separate commands"
             collector.error("RDB-C422", message, statement.entity.span, help="use `create` and `mutate`")
         else:
-            collector.unsupported("`init_or_mutate`", statement.span)
+            collector.unsupported("`init_or_mutate`", statement.entity.span)
         return False
     if statement.unique is not None:
         collector.unsupported("a look-up by a unique", statement.unique.span)
@@ -93,12 +93,17 @@ def _key(command: CommandDraft, path: Path, statement: BindStmt, entity: EntityD
     parts = entity.plan.key
     if len(statement.key) != len(parts):
         wanted = ", ".join(f"{part.name}: {part.type}" for part in parts)
-        message = f"the key of `{entity.plan.name}` is ({wanted}), and {len(statement.key)} values stand here"
+        message = (
+            f"the key of `{entity.plan.name}` is ({wanted}), so it takes {len(parts)} values, not {len(statement.key)}"
+        )
         command.collector.error("RDB-C506", message, _arguments_span(statement))
         return None
+    scope = now(command, path)
+    refusal = "keys are known before the time is; take the value as an input"
+    scope = replace(scope, time=False, refused={**scope.refused, "tx.time": refusal})
     values: dict[str, Expression] = {}
     for part, written in zip(parts, statement.key, strict=True):
-        value = lower(written, replace(now(command, path), time=False), part.type, command.collector)
+        value = lower(written, scope, part.type, command.collector)
         if value is not None and _is_known_early(command, path, value, written):
             values[part.name] = keys_replaced(path, value)
     if len(values) < len(parts):
@@ -180,7 +185,7 @@ def check_partition(command: CommandDraft, value: Expression, span: Span) -> Non
     elif value != command.partition:
         command.collector.error(
             "RDB-C504",
-            "a command is confined to one partition, and this names another than above",
+            "a command is confined to one partition, and this names another one",
             span,
             related=(Related("the partition of this command", command.partition_span),),
             help="use the same input, or make a second command",
@@ -214,8 +219,9 @@ def _check_workflow(command: CommandDraft, bound: Bound) -> None:
             help="add `initial` with the state that new rows begin in",
         )
     if bound.is_leased and bound.arm is not None:
-        message = f"`{workflow.entity}` has a lease, so `{bound.name}` is bound before the `decide`, not in an arm"
-        command.collector.error("RDB-C440", message, statement.name.span)
+        message = f"`{workflow.entity}` has a lease, so `{bound.name}` is not bound in an arm"
+        help_text = f"bind it above `decide {bound.arm.binding.text}`, with its lease operation"
+        command.collector.error("RDB-C440", message, statement.name.span, help=help_text)
 
 
 def _otherwise(command: CommandDraft, path: Path, bound: Bound) -> OutcomeUse | None:

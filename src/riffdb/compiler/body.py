@@ -11,7 +11,7 @@ from riffdb.compiler.bindings import lower_binding
 from riffdb.compiler.effects import lower_emit, lower_set, lower_transition
 from riffdb.compiler.expressions import lower_condition
 from riffdb.compiler.leases import lower_lease
-from riffdb.compiler.operands import bound_row
+from riffdb.compiler.operands import arm_head, bound_row
 from riffdb.compiler.path import Bound, CommandDraft, Path, committed, failed, now, unset_fields
 from riffdb.compiler.scope import Facts
 from riffdb.plan.commands import ArmPlan, DecideStep, OutcomeUse, RequireStep, Step
@@ -156,7 +156,7 @@ def _check_order(command: CommandDraft, statement: DecideStmt) -> None:
     for arm in statement.arms[:-1]:
         if arm.condition is None:
             message = "no arm after `otherwise` is ever reached"
-            command.collector.error("RDB-C520", message, arm.span, help="make it the last arm")
+            command.collector.error("RDB-C520", message, arm_head(arm), help="make it the last arm")
             return
     if not statement.arms or statement.arms[-1].condition is not None:
         message = f"the last arm of `decide {statement.binding.text}` is `otherwise`"
@@ -173,7 +173,7 @@ def answered(command: CommandDraft, path: Path, outcome: Outcome, known: Facts) 
 
 
 def check_created(command: CommandDraft, path: Path, rows: Sequence[Bound]) -> None:
-    """Report every created row that some way through the body leaves without a value that it needs."""
+    """Report every created row that some path through the body leaves without a value that it needs."""
     for bound in rows:
         if bound.statement.kind != "create" or bound.workflow_broken or bound.entity.broken:
             continue
@@ -189,7 +189,7 @@ def _report_unset(command: CommandDraft, bound: Bound, unset: Sequence[str]) -> 
     if not unset:
         return
     message = f"`{bound.name}` is created without " + ", ".join(f"`{name}`" for name in unset)
-    help_text = f"add `set {bound.name}.{unset[0]} = …` on every way, or give the field a default or an optional type"
+    help_text = f"add `set {bound.name}.{unset[0]} = …` on every path, or give the field a default or an optional type"
     command.collector.error("RDB-C507", message, bound.statement.name.span, help=help_text)
 
 

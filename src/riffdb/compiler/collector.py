@@ -11,6 +11,8 @@ from riffdb.core.spans import Span
 from riffdb.core.suggestions import nearest
 from riffdb.syntax.tree import Name
 
+NAMES_LISTED_MAX = 8
+
 
 class Collector:
     """Diagnostics in the order in which they were found."""
@@ -39,9 +41,12 @@ class Collector:
         self, code: str, message: str, name: Name, candidates: Iterable[str], *, help: str | None = None
     ) -> None:
         """Report a name that means nothing here, with the nearest of the names that would have been right."""
-        found = nearest(name.text, candidates)
+        known = list(candidates)
+        found = nearest(name.text, known)
         if found is None:
-            self.error(code, message, name.span, help=help)
+            listed = ", ".join(f"`{candidate}`" for candidate in known)
+            choice = f"known here: {listed}" if 0 < len(known) <= NAMES_LISTED_MAX else None
+            self.error(code, message, name.span, help=help or choice)
         else:
             self.error(code, f"{message}; did you mean `{found}`?", name.span, fix=replace(name.span, found))
 

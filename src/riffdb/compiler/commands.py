@@ -145,7 +145,9 @@ def _report_missing_key(command: CommandDraft) -> None:
         decl.name.span,
         related=related,
         fix=fix,
-        help="add `input request_key: string<128>` and, after the inputs, `idempotency_key request_key`",
+        help="add `input request_key: string<128>` and, after the inputs, `idempotency_key request_key`"
+        if fix is None
+        else None,
     )
 
 

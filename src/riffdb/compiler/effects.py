@@ -122,7 +122,7 @@ def _keeps_secrets(
 def lower_emit(command: CommandDraft, path: Path, statement: EmitStmt, scope: Scope) -> EmitStep | None:
     """Emit an event; its payload gives every field that is not optional."""
     name = statement.event.text
-    command.mutates = command.mutates or statement.span
+    command.mutates = command.mutates or statement.event.span
     event = command.draft.events.get(name)
     if event is None:
         command.is_broken = True
@@ -205,7 +205,8 @@ def _workflow_of(command: CommandDraft, bound: Bound, statement: TransitionStmt)
     if workflow is None:
         if not bound.workflow_broken:
             message = f"`{bound.entity.plan.name}` has no workflow, so it has no transitions"
-            command.collector.error("RDB-C431", message, name.span)
+            help_text = f"declare a `workflow` with `entity {bound.entity.plan.name}`"
+            command.collector.error("RDB-C431", message, name.span, help=help_text)
         return None
     candidates = [transition.name for transition in workflow.transitions]
     if name.text in candidates:

@@ -223,7 +223,8 @@ def _lower_computed(
         refused,
         secrets=columns.secrets(),
     )
-    scope = Scope(enums=draft.enums, row=row)
+    refusal = "a computed field changes with its row alone; compare its fields with the time in a query or command"
+    scope = Scope(enums=draft.enums, row=row, refused={"tx.time": refusal})
     value = None if kind is None else lower(member.value, scope, kind, collector)
     if kind is None or value is None:
         columns.broken.add(member.name.text)

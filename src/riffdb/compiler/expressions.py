@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from riffdb.compiler.collector import Collector
-from riffdb.compiler.literals import is_literal, lower_literal
+from riffdb.compiler.literals import is_literal, lower_literal, lower_negative
 from riffdb.compiler.operations import (
     ANY_NUMBER,
     FUNCTIONS,
@@ -57,6 +57,10 @@ from riffdb.syntax.tree import (
 )
 
 FALLBACKS = {"bool": "false", "i64": "0", "u64": "0", "decimal": "0", "string": '""'}
+MISFITS = {
+    ("i64", "u64"): "no number changes its type by itself; declare both as `u64` or both as `i64`",
+    ("u64", "i64"): "no number changes its type by itself; declare both as `u64` or both as `i64`",
+}
 
 
 def lower(expr: Expr, scope: Scope, expected: Type, collector: Collector) -> Expression | None:
@@ -96,7 +100,8 @@ def infer(expr: Expr, scope: Scope, hint: Type | None, collector: Collector) -> 
         case TimeExpr():
             if scope.time:
                 return TransactionTime(TIMESTAMP)
-            collector.error("RDB-C214", "`tx.time` is not known here", expr.span)
+            help_text = scope.refused.get("tx.time")
+            collector.error("RDB-C214", "`tx.time` is not known here", expr.span, help=help_text)
             return None
         case UnaryExpr():
             return _unary(expr, scope, hint, collector)
@@ -163,7 +168,9 @@ def _report_misfit(actual: Type, expected: Type, span: Span, collector: Collecto
     elif actual.optional and fits(actual.required, expected):
         report_null(actual, span, collector)
     else:
-        collector.error("RDB-C208", f"this is `{actual}`, but `{expected}` is needed here", span)
+        kinds = (actual.kind, expected.kind)
+        help_text = MISFITS.get(kinds) or ("give both the same bound" if kinds[0] == kinds[1] else None)
+        collector.error("RDB-C208", f"this is `{actual}`, but `{expected}` is needed here", span, help=help_text)
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -270,7 +277,7 @@ def _unary(expr: UnaryExpr, scope: Scope, hint: Type | None, collector: Collecto
         condition = lower_condition(expr.operand, scope, collector)
         return None if condition is None else Unary(BOOL, "!", condition)
     if isinstance(expr.operand, LiteralExpr) and expr.operand.kind in ("int", "decimal"):
-        return lower_literal(expr.operand, hint, collector, negative=True)
+        return lower_negative(expr, expr.operand, hint, collector)
     inner = operand(expr.operand, scope, hint, collector)
     if inner is None or inner.type.kind in ("i64", "decimal"):
         return None if inner is None else Unary(inner.type, "-", inner)
@@ -411,8 +418,8 @@ def _counted(call: CallExpr, collector: Collector) -> bool:
     least = LEAST_ARGUMENTS[name]
     if count == least or (count > least and name in ANY_NUMBER):
         return True
-    wanted = f"{least} or more arguments" if name in ANY_NUMBER else "one argument" if least == 1 else "two arguments"
-    collector.error("RDB-C212", f"`{name}` takes {wanted}, and {count} stand here", call.span)
+    wanted = f"{least} or more arguments" if name in ANY_NUMBER else "1 argument" if least == 1 else "2 arguments"
+    collector.error("RDB-C212", f"`{name}` takes {wanted}, not {count}", call.span)
     return False
 
 

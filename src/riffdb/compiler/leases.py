@@ -1,16 +1,15 @@
 """Lease operations, and the proof that no command changes a leased row around its lease.
 
 `LEASES` is the closed family: what each operation takes and how it can end, in the order of its checks. The proof:
-every leased row that a command changes has exactly one lease operation on every way through the body.
+every leased row that a command changes has exactly one lease operation on every path through the body.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from riffdb.compiler.operands import changed_row, direct_inputs, outcome_clauses
+from riffdb.compiler.operands import arm_head, changed_row, direct_inputs, outcome_clauses
 from riffdb.compiler.path import Bound, CommandDraft, Path
 from riffdb.core.diagnostics import Related
-from riffdb.core.spans import Span
 from riffdb.core.types import U64, UUID, Type
 from riffdb.plan.commands import LeaseStep
 from riffdb.plan.declarations import LeasePlan
@@ -105,7 +104,7 @@ def _note(path: Path, bound: Bound, lease: LeasePlan, word: Word) -> None:
 
 
 def check_leases(command: CommandDraft, rows: list[Bound]) -> None:
-    """Report every leased row that some way through the body changes without a lease operation, or with two."""
+    """Report every leased row that some path through the body changes without a lease operation, or with two."""
     for bound in rows:
         if bound.is_leased and bound.arm is None:
             _check_row(command, bound)
@@ -142,16 +141,11 @@ def _check_arms(command: CommandDraft, bound: Bound, decide: DecideStmt) -> None
         if arm.none is None and not _operations(arm, bound):
             message = f"this arm changes `{bound.name}` without a lease operation"
             help_text = "every `apply` arm has one, also an empty arm; an arm that changes nothing is `none Outcome {}`"
-            command.collector.error("RDB-C427", message, _arm_head(arm), help=help_text)
-
-
-def _arm_head(arm: Arm) -> Span:
-    end = arm.span.start + len("otherwise") if arm.condition is None else arm.condition.span.end
-    return Span(arm.span.source, arm.span.start, end)
+            command.collector.error("RDB-C427", message, arm_head(arm), help=help_text)
 
 
 def _report_second(command: CommandDraft, bound: Bound, first: LeaseStmt, second: LeaseStmt) -> None:
-    message = f"a second lease operation on `{bound.name}` on one way through the command"
+    message = f"a second lease operation on `{bound.name}` on one path through the command"
     related = (Related("the first one", first.operation.span),)
     help_text = "keep one of the two"
     command.collector.error("RDB-C428", message, second.operation.span, related=related, help=help_text)

@@ -25,10 +25,17 @@ def is_literal(expr: Expr) -> bool:
     return False
 
 
-def lower_literal(
-    literal: LiteralExpr, hint: Type | None, collector: Collector, negative: bool = False
-) -> Constant | None:
+def lower_literal(literal: LiteralExpr, hint: Type | None, collector: Collector) -> Constant | None:
     """The constant of a literal in the type of the hint, if that is one of the literal's family, else in its own."""
+    return _lowered(literal, hint, collector, negative=False)
+
+
+def lower_negative(expr: UnaryExpr, literal: LiteralExpr, hint: Type | None, collector: Collector) -> Constant | None:
+    """The constant of a number with a leading `-`, which belongs to it."""
+    return _lowered(LiteralExpr(literal.kind, literal.value, expr.span), hint, collector, negative=True)
+
+
+def _lowered(literal: LiteralExpr, hint: Type | None, collector: Collector, negative: bool) -> Constant | None:
     match literal.kind:
         case "null":
             return Constant(NULL if hint is None else hint.nullable, None)

@@ -5,13 +5,17 @@ type, without a default. Nothing computed and nothing filled in can then stand f
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from riffdb.compiler.collector import remove
 from riffdb.compiler.path import Bound, CommandDraft, Path, failed
-from riffdb.core.diagnostics import Related
+from riffdb.core.diagnostics import Edit, Fix, Related
+from riffdb.core.spans import Span
 from riffdb.core.types import Type
 from riffdb.plan.commands import OutcomeUse
 from riffdb.plan.expressions import Input
 from riffdb.syntax.tree import (
+    Arm,
     DecideStmt,
     LeaseStmt,
     Name,
@@ -34,6 +38,12 @@ def bound_row(command: CommandDraft, path: Path, name: Name) -> Bound | None:
     return None
 
 
+def arm_head(arm: Arm) -> Span:
+    """The beginning of an arm, up to what it does: `otherwise`, or `when` with its condition."""
+    end = arm.span.start + len("otherwise") if arm.condition is None else arm.condition.span.end
+    return replace(arm.span, end=end)
+
+
 def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt | None) -> Bound | None:
     """The row that an effect touches. In an arm that is the decided row, or one whose lease is seen to at the top."""
     bound = bound_row(command, path, name)
@@ -41,7 +51,10 @@ def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt |
         return bound
     if any(isinstance(part, LeaseStmt) and part.binding.text == name.text for part in command.decl.body):
         return bound
-    message = f"an arm of `decide {arm.binding.text}` cannot touch `{name.text}`, whose lease is not seen to before it"
+    decided = f"`decide {arm.binding.text}`"
+    message = (
+        f"an arm of {decided} cannot touch `{name.text}`, whose lease has no operation at the top level"
+    )
     help_text = f"add a lease operation on `{name.text}` at the top level, or decide on `{name.text}`"
     command.collector.error("RDB-C437", message, name.span, help=help_text)
     return None
@@ -70,7 +83,7 @@ def direct_inputs(
         if word not in wanted:
             takes = ", ".join(f"`{name}`" for name in wanted)
             message = f"`{operation}` has no `{word}`; it takes {takes}"
-            command.collector.error("RDB-C434", message, clause.span, help="leave it out")
+            command.collector.error("RDB-C434", message, clause.span, fix=remove(clause.span, f"take `{word}` out"))
             continue
         value = _direct_input(command, clause, wanted[word])
         if value is not None:
@@ -98,7 +111,8 @@ def _direct_input(command: CommandDraft, clause: OperandClause, wanted: Type) ->
         return None
     if plan.type != wanted:
         message = f"`{word}` takes an input of type `{wanted}`, and `{plan.name}` is `{plan.type}`"
-        collector.error("RDB-C424", message, value.span, related=_declared(command, plan.name))
+        help_text = f"declare it as `input {plan.name}: {wanted}`"
+        collector.error("RDB-C424", message, value.span, related=_declared(command, plan.name), help=help_text)
         return None
     if plan.has_default:
         message = f"`{word}` is what the caller gives, and `{plan.name}` has a default that would stand in for it"
@@ -122,16 +136,19 @@ def outcome_clauses(
 ) -> dict[str, OutcomeUse] | None:
     """The outcomes by their word; None if one is missing, too many or broken. All but `illegal` are evidence."""
     given = {clause.word.text for clause in clauses}
+    end = clauses[-1].span if clauses else place.span
     for clause in clauses:
         if clause.word.text not in wanted:
             can = ", ".join(f"`{name}`" for name in wanted)
             message = f"`{operation}` never ends in `{clause.word.text}`; it can end in {can}"
-            command.collector.error("RDB-C436", message, clause.word.span, help="leave the clause out")
+            fix = remove(clause.span, f"take `{clause.word.text}` out")
+            command.collector.error("RDB-C436", message, clause.word.span, fix=fix)
     for word in wanted:
         if word not in given:
             message = f"`{operation}` can end in `{word}`, and no outcome is named for it"
-            help_text = f"add `{word}` with an outcome, such as `{word} {SUGGESTED[word]} {{}}`"
-            command.collector.error("RDB-C435", message, place.span, help=help_text)
+            text = f"{word} {SUGGESTED[word]} {{}}"
+            fix = Fix(f"add a clause such as `{text}`", (Edit(replace(end, start=end.end), f" {text}"),))
+            command.collector.error("RDB-C435", message, place.span, fix=fix)
     if given != set(wanted):
         return None
     scope = failed(command, path)

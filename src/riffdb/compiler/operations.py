@@ -54,6 +54,8 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type | Refusal:
         )
     if left.kind == right.kind == "timestamp" and operator == "-":
         return Refusal("two timestamps are not subtracted with `-`", "write `seconds_between(a, b)`")
+    if operator == "+" and left.kind == right.kind == "string":
+        return Refusal("`+` does not join texts", "write `concat(a, b)`")
     if {left.kind, right.kind} == {"i64", "u64"}:
         return Refusal(f"`{operator}` takes two `i64` or two `u64`, not one of each")
     return Refusal(f"`{operator}` does not take `{left}` and `{right}`")
@@ -63,7 +65,8 @@ def comparison(operator: str, left: Type, right: Type) -> Type | Refusal:
     """The type of `left operator right` for the six comparisons; `==` and `!=` take optionals."""
     shared = joined(left, right)
     if shared is None or shared.kind in ("null", "list", "record", "cursor", "limit"):
-        return Refusal(f"`{left}` and `{right}` cannot be compared")
+        help_text = "declare both with the same type" if {left.kind, right.kind} == {"i64", "u64"} else None
+        return Refusal(f"`{left}` and `{right}` cannot be compared", help_text)
     if operator not in ("==", "!=") and shared.kind not in ORDERED:
         return Refusal(f"`{left}` has no order; only `==` and `!=` compare it")
     return BOOL

@@ -84,8 +84,10 @@ class Outcomes:
         if value is None:
             return None
         if value.type.kind not in SCALARS:
-            what = "null alone" if value.type.kind == "null" else f"`{value.type}`"
-            self.collector.error("RDB-C514", f"a payload value cannot be {what}", item.value.span)
+            message, help_text = f"a payload value cannot be `{value.type}`", "name single values"
+            if value.type.kind == "null":
+                message, help_text = "null alone has no type to show", "leave the value out"
+            self.collector.error("RDB-C514", message, item.value.span, help=help_text)
             return None
         for name in secrets_of(value, scope):
             message = f"`{name}` is secret and stands in no payload"

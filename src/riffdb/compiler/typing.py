@@ -7,7 +7,7 @@ Absent: literals, which `literals` gives the type that their place asks for.
 
 from typing import Literal
 
-from riffdb.compiler.collector import Collector
+from riffdb.compiler.collector import Collector, replace
 from riffdb.compiler.draft import Declared
 from riffdb.core.limits import LIST_ITEMS_MAX, QUERY_ROWS_MAX, TEXT_BYTES_MAX
 from riffdb.core.types import BOOL, DATE, I64, TIMESTAMP, U64, UUID, Type
@@ -17,6 +17,25 @@ Place = Literal["field", "key", "computed", "event", "input", "param"]
 
 PLAIN = {"bool": BOOL, "i64": I64, "u64": U64, "uuid": UUID, "timestamp": TIMESTAMP, "date": DATE}
 BUILT_IN = (*PLAIN, "string", "bytes", "decimal", "optional", "list", "limit", "cursor")
+FOREIGN = {
+    "bigint": "i64",
+    "blob": "bytes",
+    "boolean": "bool",
+    "datetime": "timestamp",
+    "float": "decimal",
+    "int": "i64",
+    "int64": "i64",
+    "integer": "i64",
+    "number": "i64",
+    "numeric": "decimal",
+    "str": "string",
+    "text": "string",
+    "timestamptz": "timestamp",
+    "uint64": "u64",
+    "varchar": "string",
+}
+"""Names of types elsewhere, and what they are here."""
+
 KEY_KINDS = ("uuid", "u64", "i64", "string", "date", "timestamp", "enum")
 DECIMAL_DIGITS_MAX = 38
 
@@ -56,8 +75,13 @@ def _named_type(written: TypeExpr, declared: Declared, collector: Collector) -> 
         message = f"`{name.text}` is an entity, and a row is no value"
         collector.error("RDB-C204", message, name.span, help="use the type of its key")
         return None
-    candidates = [*BUILT_IN, *declared.enums]
-    collector.unknown("RDB-C201", f"there is no type `{name.text}`", name, candidates)
+    message = f"there is no type `{name.text}`"
+    meant = FOREIGN.get(name.text.lower())
+    if meant is None:
+        help_text = f"the types are {', '.join(f'`{known}`' for known in BUILT_IN)}, and the enums of the contract"
+        collector.unknown("RDB-C201", message, name, [*BUILT_IN, *declared.enums], help=help_text)
+    else:
+        collector.error("RDB-C201", f"{message}; did you mean `{meant}`?", name.span, fix=replace(name.span, meant))
     return None
 
 

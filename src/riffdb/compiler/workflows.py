@@ -51,7 +51,8 @@ def _workflow(decl: WorkflowDecl, draft: Draft, collector: Collector) -> Workflo
     if enum is not None:
         initial = None if decl.initial is None else _variant("RDB-C404", "`initial`", decl.initial, enum, collector)
         transitions = _transitions(decl, enum, collector)
-    lease = None if decl.lease is None else _lease(decl.lease, decl, entity, collector)
+    taken = {} if enum is None else {decl.state.text: ("the state", decl.state)}
+    lease = None if decl.lease is None else _lease(decl.lease, taken, entity, collector)
     if transitions is None or len(collector.diagnostics) > found:
         return None
     return WorkflowPlan(decl.name.text, entity.plan.name, decl.state.text, initial, tuple(transitions), lease, decl.doc)
@@ -143,11 +144,12 @@ LEASE_TYPES: dict[str, tuple[str, Type]] = {
 }
 
 
-def _lease(lease: LeaseDecl, decl: WorkflowDecl, entity: EntityDraft, collector: Collector) -> LeasePlan | None:
+def _lease(
+    lease: LeaseDecl, taken: dict[str, tuple[str, Name]], entity: EntityDraft, collector: Collector
+) -> LeasePlan | None:
     named = {"owner": lease.owner, "expires_at": lease.expires_at, "fencing_token": lease.fencing_token}
     if lease.attempts is not None:
         named["attempts"] = lease.attempts
-    taken: dict[str, tuple[str, Name]] = {decl.state.text: ("the state", decl.state)}
     for clause, name in named.items():
         if _distinct(clause, name, taken, entity, collector):
             _check_lease_field(clause, name, entity, collector)
@@ -197,7 +199,8 @@ def _duration(lease: LeaseDecl, collector: Collector) -> tuple[int, int] | None:
         return None
     if low > high:
         message = "the bounds of `duration_seconds` are reversed; the least comes first"
-        collector.error("RDB-C414", message, lease.duration_min.span.to(lease.duration_max.span))
+        help_text = f"write `duration_seconds ({high}, {low})`"
+        collector.error("RDB-C414", message, lease.duration_min.span.to(lease.duration_max.span), help=help_text)
         return None
     return low, high
 
@@ -207,10 +210,10 @@ def _seconds(bound: LiteralExpr, collector: Collector) -> int | None:
     if not isinstance(value, int):
         return None
     if value == 0:
-        collector.error("RDB-C413", "a lease lasts at least 1 second, so this bound is not 0", bound.span)
+        collector.error("RDB-C413", "this bound is 0, and a lease lasts at least 1 second", bound.span)
         return None
     if value > LEASE_SECONDS_MAX:
-        message = f"a lease lasts at most {LEASE_SECONDS_MAX:,} seconds, a day"
+        message = f"a lease lasts at most {LEASE_SECONDS_MAX} seconds, which is a day"
         collector.error("RDB-C415", message, bound.span)
         return None
     return value
