@@ -16,7 +16,7 @@ from riffdb.core.limits import DIAGNOSTICS_MAX, NESTING_MAX
 from riffdb.core.spans import Span
 from riffdb.syntax.tokens import Tokens
 from riffdb.syntax.tree import Name
-from riffdb.syntax.words import BEGINNINGS, DECLARATIONS, FORMS, RESERVED, SHAPES, WORDS, meant
+from riffdb.syntax.words import BEGINNINGS, CONTINUATIONS, DECLARATIONS, FORMS, RESERVED, SHAPES, WORDS, meant
 
 T = TypeVar("T")
 
@@ -263,9 +263,12 @@ class Cursor:
         return Name(text, Span(self.source, start, start + len(text)))
 
     def _is_next_item(self, index: int) -> bool:
-        after = index + 1
-        is_plain = self.kinds[after] == "name" and self.texts[after] not in WORDS
-        return (is_plain or self.texts[after] == "(") and self.is_beginning(index)
+        return (self.is_plain_name(index + 1) or self.texts[index + 1] == "(") and self.is_beginning(index)
+
+    def is_plain_name(self, index: int) -> bool:
+        """Whether a token is a name that, as a keyword, could not stand behind a name or an expression here."""
+        text = self.texts[index]
+        return self.kinds[index] == "name" and text not in CONTINUATIONS and text not in self.levels[-1]
 
     def _no_name(self, what: str, then: tuple[str, ...]) -> Name:
         index = self.index

@@ -34,7 +34,7 @@ from riffdb.syntax.tree import (
     TypeExpr,
     UnaryExpr,
 )
-from riffdb.syntax.words import BEGINNINGS, WORDS
+from riffdb.syntax.words import BEGINNINGS
 
 BinaryOperator = Literal["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"]
 
@@ -211,8 +211,8 @@ def _unary(cursor: Cursor) -> Expr:
         return UnaryExpr("!" if operator == "!" else "-", operand, cursor.span(index).to(operand.span))
     if operator == "not" and not cursor.is_recovering:
         span = cursor.span(index)
-        fix = Fix("write `!`", (Edit(span, "!"),))
-        cursor.report("RDB-C018", "a condition is negated with `!`, not with `not`", span, fix=fix)
+        message = "a condition is negated with `!`, not with `not`"
+        cursor.report("RDB-C018", message, span, remedy="write `!(…)`")
         cursor.is_recovering = True
         cursor.index = index + 1
     return _primary(cursor)
@@ -268,12 +268,7 @@ def _named(cursor: Cursor) -> Expr:
     """`name`, `name.member` or `name(…)`; where the next statement begins instead, the expression is missing."""
     index = cursor.index
     text = cursor.texts[index]
-    if (
-        text in BEGINNINGS
-        and cursor.kinds[index + 1] == "name"
-        and cursor.texts[index + 1] not in WORDS
-        and cursor.is_beginning(index)
-    ):
+    if text in BEGINNINGS and cursor.is_plain_name(index + 1) and cursor.is_beginning(index):
         raise cursor.unexpected("an expression")
     follower = cursor.texts[index + 1]
     if text == "apply" or text == "none":

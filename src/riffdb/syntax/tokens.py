@@ -110,7 +110,9 @@ def _refuse(tokens: Tokens, kind: str, text: str, start: int) -> str:
     """Report what is no token; the kind that it is kept as, empty when it is left out."""
     span = Span(tokens.source, start, start + len(text))
     if kind == "odd":
-        _report(tokens, start, text, "RDB-C006", "a number holds digits alone", "a name begins with a letter or `_`")
+        is_grouped = text.replace("_", "").isdigit()
+        remedy = "write it without `_`" if is_grouped else "a name begins with a letter or `_`"
+        _report(tokens, start, text, "RDB-C006", "a number holds digits alone", remedy)
         return "bad"
     if kind == "open":
         _report(tokens, start, text, "RDB-C004", "the string is not closed on its line", 'close it with `"`')

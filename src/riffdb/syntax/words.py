@@ -97,6 +97,14 @@ WORDS = frozenset(
     )
 )
 
+# The keywords that can stand behind a name or an expression within one declaration or statement.
+CONTINUATIONS = CLAUSES | frozenset(
+    (
+        *("version", "was", "asc", "desc", "from", "to", "of", "as", "initialize", "conflict", "violates", "on"),
+        *("apply", "none", "where", "order", "by", "take", "after", "before", "reveals", "each", "event"),
+    )
+)
+
 # How a declaration or statement is written: the remedy that goes with its syntax errors.
 FORMS: dict[str, str] = {
     "contract": "contract NAME version 1 { … }",
