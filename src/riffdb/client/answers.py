@@ -1,11 +1,11 @@
-"""Answers as a Python caller holds them: native values, frozen, quiet in `repr`.
+"""Answers as a Python caller holds them: native values, quiet in `repr`.
 
 The JSON of an answer is the same from every edge; with the plan, its strings become UUIDs, times, integers and enums.
 `repr` tells the outcome and never a value, since payloads may hold lease owners and tokens.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -39,28 +39,71 @@ class Commit:
     time: datetime
 
 
-@dataclass(frozen=True)
+Convert = Callable[[Any], Mapping[str, Any]]
+
+
 class Answer:
-    """A command's answer. `is_success` tells a `return` from a declared failure; `raw` is the JSON as it came."""
+    """A command's answer, made of its JSON when it is asked for.
 
-    outcome: str
-    is_success: bool
-    payload: Mapping[str, Any] = field(repr=False)
-    workflow_revisions: tuple[WorkflowSuccessorRevision, ...] = field(repr=False)
-    commit: Commit | None = field(repr=False)
-    replayed: bool
-    raw: bytes = field(repr=False)
+    `is_success` tells a `return` from a declared failure; `raw` is the JSON as it came.
+    """
+
+    def __init__(self, raw: bytes, body: dict[str, Any], is_success: bool, convert: Convert) -> None:
+        self.raw = raw
+        self.outcome: str = body["outcome"]
+        self.is_success = is_success
+        self.replayed: bool = body["replayed"]
+        self._body = body
+        self._convert = convert
+
+    @cached_property
+    def payload(self) -> Mapping[str, Any]:
+        """The payload in native values, by name."""
+        return self._convert(self._body["payload"])
+
+    @cached_property
+    def workflow_revisions(self) -> tuple[WorkflowSuccessorRevision, ...]:
+        """The successor revision of every mutated row of a workflow; empty for a declared failure."""
+        revisions = self._body["workflow_revisions"]
+        return tuple(WorkflowSuccessorRevision(item["binding"], int(item["revision"])) for item in revisions)
+
+    @cached_property
+    def commit(self) -> Commit | None:
+        """Where and when it was committed; None for a command that only read."""
+        commit = self._body["commit"]
+        return None if commit is None else Commit(commit["partition"], int(commit["sequence"]), _time(commit["time"]))
+
+    def __repr__(self) -> str:
+        return f"Answer({self.outcome}{', replayed' if self.replayed else ''})"
 
 
-@dataclass(frozen=True)
 class QueryAnswer:
-    """A query's answer, with the time and the commit sequence that it was read at."""
+    """A query's answer, with the time and the commit sequence that it was read at; `raw` is the JSON as it came."""
 
-    outcome: str
-    payload: Mapping[str, Any] = field(repr=False)
-    time: datetime
-    sequence: int
-    raw: bytes = field(repr=False)
+    def __init__(self, raw: bytes, body: dict[str, Any], convert: Convert) -> None:
+        self.raw = raw
+        self.outcome: str = body["outcome"]
+        self._body = body
+        self._convert = convert
+
+    @cached_property
+    def payload(self) -> Mapping[str, Any]:
+        """The payload in native values, by name."""
+        return self._convert(self._body["payload"])
+
+    @cached_property
+    def time(self) -> datetime:
+        """The time that the query observed."""
+        observed: datetime = _time(self._body["as_of"]["time"])
+        return observed
+
+    @property
+    def sequence(self) -> int:
+        """The partition's newest commit that the query saw."""
+        return int(self._body["as_of"]["sequence"])
+
+    def __repr__(self) -> str:
+        return f"QueryAnswer({self.outcome})"
 
 
 class AnswerReader:
@@ -68,8 +111,8 @@ class AnswerReader:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._commands: dict[str, dict[str, tuple[bool, Callable[[Any], dict[str, Any]]]]] = {}
-        self._queries: dict[str, Callable[[Any], dict[str, Any]]] = {}
+        self._commands: dict[str, dict[str, tuple[bool, Convert]]] = {}
+        self._queries: dict[str, Convert] = {}
 
     @cached_property
     def _enums(self) -> dict[str, type[StrEnum]]:
@@ -86,31 +129,14 @@ class AnswerReader:
             }
         if body["outcome"] not in known:
             raise RiffError("RDB-E-UNAVAILABLE", "the server's contract has changed; connect again")
-        is_success, convert = known[body["outcome"]]
-        revisions = body["workflow_revisions"]
-        commit = body["commit"]
-        return Answer(
-            outcome=body["outcome"],
-            is_success=is_success,
-            payload=convert(body["payload"]),
-            workflow_revisions=tuple(
-                WorkflowSuccessorRevision(item["binding"], int(item["revision"])) for item in revisions
-            ),
-            commit=None
-            if commit is None
-            else Commit(commit["partition"], int(commit["sequence"]), _time(commit["time"])),
-            replayed=body["replayed"],
-            raw=raw,
-        )
+        return Answer(raw, body, *known[body["outcome"]])
 
     def query(self, name: str, raw: bytes) -> QueryAnswer:
         """The answer of that query."""
-        body = msgspec.json.decode(raw)
         convert = self._queries.get(name)
         if convert is None:
             convert = self._queries[name] = self._query_payload(name)
-        as_of = body["as_of"]
-        return QueryAnswer(body["outcome"], convert(body["payload"]), _time(as_of["time"]), int(as_of["sequence"]), raw)
+        return QueryAnswer(raw, msgspec.json.decode(raw), convert)
 
     def _row(self, entity_name: str, fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any] | None]:
         types = self._plan.entity(entity_name).types

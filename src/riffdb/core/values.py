@@ -33,6 +33,7 @@ _TIME = re.compile(
 _DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # UTC is meant; its text is made without an offset
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -268,7 +269,7 @@ def uuid_text(value: bytes) -> str:
 
 def timestamp_text(value: int) -> str:
     """RFC 3339 with six digits and `Z` of microseconds since 1970-01-01."""
-    return (_EPOCH + timedelta(microseconds=value)).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return (_NAIVE_EPOCH + timedelta(microseconds=value)).isoformat(timespec="microseconds") + "Z"
 
 
 def decimal_text(value: int, scale: int) -> str:

@@ -34,7 +34,7 @@ async def history(reader: Reader, contract: Contract, entity_name: str, key: Seq
     if row is None:
         raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{entity.name}` with that key")
     partition = contract.partition_of(entity)(values[entity.partition])
-    wire_key = contract.wire_key(entity, values)
+    wire_key = contract.rows[entity.name].key(storage_key)
     entries = []
     sequence: int | None = row[len(entity.columns) + 1]
     while sequence is not None:

@@ -4,8 +4,9 @@ A query reads one partition and leaves no record. Its time is the store's clock,
 commit, and is returned with the answer.
 """
 
-import json
 from collections.abc import Mapping
+
+import msgspec
 
 from riffdb.core.keys import partition_text
 from riffdb.core.values import timestamp_text
@@ -14,7 +15,7 @@ from riffdb.database.contracts import Contract
 from riffdb.engine import IndexRange
 from riffdb.storage.protocol import Scan, Store
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode = msgspec.json.Encoder().encode
 
 
 async def run_query(store: Store, contract: Contract, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
@@ -34,7 +35,7 @@ async def run_query(store: Store, contract: Contract, caller: Caller, name: str,
     payload = query.encode(query.compiled.select(rows))
     sequence = 0 if head is None else head.sequence
     as_of = {"partition": partition_text(partition), "time": timestamp_text(time), "sequence": str(sequence)}
-    return f'{{"outcome":{_json(query.plan.outcome)},"payload":{_json(payload)},"as_of":{_json(as_of)}}}'.encode()
+    return _encode({"outcome": query.plan.outcome, "payload": payload, "as_of": as_of})
 
 
 def _scan(contract: Contract, wanted: IndexRange) -> Scan:

@@ -5,46 +5,52 @@ but for that one word. Each change names the commit that wrote the row before, s
 needs no index.
 """
 
-import json
 from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 from riffdb.core.keys import partition_text
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.admission import CommandRequest
-from riffdb.database.contracts import Contract
+from riffdb.database.contracts import RowCodec
 from riffdb.engine import Change, Evaluation
-from riffdb.plan.declarations import EntityPlan
 
 EMPTY_CHAIN = bytes(32)
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode = msgspec.json.Encoder().encode
+
+
+def _json(value: Any) -> str:
+    return _encode(value).decode()
 
 
 def answer_text(request: CommandRequest, evaluation: Evaluation, sequence: int, time: int) -> str:
-    """The answer of a committed command, up to its commit position."""
-    position = {
-        "partition": partition_text(request.partition),
-        "sequence": str(sequence),
-        "time": timestamp_text(time),
-    }
-    commit = _json(position)
-    return _answer(request, evaluation, commit)
+    """The answer of a committed command, up to its end, where `replayed` follows."""
+    partition = partition_text(request.partition)
+    return _answer(
+        request,
+        evaluation,
+        {"partition": partition, "sequence": str(sequence), "time": timestamp_text(time)},
+    )
 
 
 def unrecorded_text(request: CommandRequest, evaluation: Evaluation) -> str:
     """The answer of a command that only read and left no record."""
-    return _answer(request, evaluation, "null")
+    return _answer(request, evaluation, None)
 
 
-def _answer(request: CommandRequest, evaluation: Evaluation, commit: str) -> str:
-    payload = request.command.encode_payloads[evaluation.outcome](evaluation.payload)
-    revisions = [{"binding": binding, "revision": str(revision)} for binding, revision in evaluation.revisions]
-    return (
-        f'{{"outcome":{_json(evaluation.outcome)},"payload":{_json(payload)},'
-        f'"workflow_revisions":{_json(revisions)},"commit":{commit}'
-    )
+def _answer(request: CommandRequest, evaluation: Evaluation, commit: dict[str, str] | None) -> str:
+    answer = {
+        "outcome": evaluation.outcome,
+        "payload": request.command.encode_payloads[evaluation.outcome](evaluation.payload),
+        "workflow_revisions": [
+            {"binding": binding, "revision": str(revision)} for binding, revision in evaluation.revisions
+        ],
+        "commit": commit,
+    }
+    return _json(answer)[:-1]
 
 
 def whole_answer(text: str, replayed: bool) -> bytes:
@@ -57,7 +63,7 @@ def commit_record(
 ) -> CommitRecord:
     """The record that follows `head` in the request's partition."""
     caller, contract = request.caller, request.contract
-    changes = [_change(contract, request.command.entities[change.slot], change) for change in evaluation.changes]
+    changes = [_change(request.command.rows[change.slot], change) for change in evaluation.changes]
     events = [{"event": name, "fields": contract.event_encoders[name](values)} for name, values in evaluation.events]
     return chained(
         head,
@@ -81,29 +87,22 @@ def commit_record(
     )
 
 
-def _change(contract: Contract, entity: EntityPlan, change: Change) -> dict[str, Any]:
+def _change(rows: RowCodec, change: Change) -> dict[str, Any]:
     before, after = change.before, change.after
-    revision, sequence = len(entity.columns), len(entity.columns) + 1
-    encoders = contract.field_encoders[entity.name]
-    key = contract.wire_key(entity, dict(zip(entity.storage_key, change.key, strict=True)))
-    fields = {}
-    if after is not None:
-        fields = {
-            name: encode(after[position])
-            for name, position, encode in encoders
-            if before is None or before[position] != after[position]
-        }
     return {
-        "entity": entity.name,
-        "key": key,
-        "before": None if before is None else str(before[revision]),
-        "after": None if after is None else str(after[revision]),
-        "previous": None if before is None else str(before[sequence]),
-        "fields": fields,
+        "entity": rows.entity,
+        "key": rows.key(change.key),
+        "before": None if before is None else str(before[rows.revision_position]),
+        "after": None if after is None else str(after[rows.revision_position]),
+        "previous": None if before is None else str(before[rows.sequence_position]),
+        "fields": rows.changed(before, after),
     }
 
 
 def chained(head: Head, **facts: Any) -> CommitRecord:
-    """A commit record whose chain hash covers the head's chain and every other fact of the record."""
-    form = [head.chain.hex(), *(fact.hex() if isinstance(fact, bytes) else fact for fact in facts.values())]
-    return CommitRecord(**facts, chain=sha256(_json(form).encode()).digest())
+    """A commit record whose chain hash covers the head's chain and every other fact of the record.
+
+    The facts are joined by NUL, which stands in none of them: no text of a contract holds it, and JSON escapes it.
+    """
+    parts = [fact.hex() if isinstance(fact, bytes) else "" if fact is None else str(fact) for fact in facts.values()]
+    return CommitRecord(**facts, chain=sha256("\0".join([head.chain.hex(), *parts]).encode()).digest())
