@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from riffdb.core.canonical import canonical_json
-from riffdb.core.errors import RiffError
+from riffdb.core.errors import RiffError, input_error
 from riffdb.core.ids import uuid7
 from riffdb.core.keys import SYSTEM_PARTITION
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head
@@ -91,7 +91,7 @@ async def create_capability(
     role = wanted.role
     roles = [declared.name for declared in contract.plan.roles]
     if role and role not in roles:
-        raise RiffError("RDB-E-INPUT", f"role: the contract has no role of that name{did_you_mean(role, roles)}")
+        raise input_error("role", f"the contract has no role of that name{did_you_mean(role, roles)}")
     identity, token = str(uuid7()), new_token()
     hashed = token_hash(token)
     assert hashed is not None

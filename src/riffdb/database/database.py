@@ -52,6 +52,16 @@ class Database:
         return self._contract
 
     @property
+    def has_contract(self) -> bool:
+        """Whether a contract is deployed here."""
+        return self._contract is not None
+
+    @property
+    def failure(self) -> RiffError | None:
+        """Why the store serves nothing more; None while it serves."""
+        return self._store.failure
+
+    @property
     def incarnation(self) -> str:
         """The id of this history."""
         return self._store.incarnation

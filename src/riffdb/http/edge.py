@@ -1,0 +1,150 @@
+"""The one way that every HTTP request goes: route, authenticate, authorize, read, answer; an error becomes a problem.
+
+Nothing of a caller's doing ends as a 500: what does is a fault of ours, logged once under the incident id that the
+problem shows, without the values that were at hand. Logs never hold an input, a token or a path as it was sent.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Coroutine
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, TypeVar
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import hit
+from riffdb.core.ids import incident_id
+from riffdb.core.limits import IDENTIFIER_BYTES_MAX
+from riffdb.database.callers import Caller
+from riffdb.database.database import Database
+from riffdb.http.bodies import Body
+from riffdb.http.requests import Request
+from riffdb.http.responses import Response, problem
+from riffdb.http.routes import ROUTES, Route, RouteTable, run_command
+from riffdb.http.rsgi import Headers, HTTPProtocol, Scope
+
+logger = logging.getLogger(__name__)
+
+INGRESS = "http"
+_NOBODY = Caller("nobody", "(nobody)", INGRESS)
+Received = TypeVar("Received")
+
+
+class Edge:
+    """The RSGI application of one database. It sets `stop` once the store serves nothing more."""
+
+    def __init__(
+        self, database: Database, stop: asyncio.Event, *, body_bytes_max: int, body_wait_seconds_max: int
+    ) -> None:
+        self._stop = stop
+        self._database = database
+        self._table = RouteTable(ROUTES)
+        self._body_bytes_max = body_bytes_max
+        self._body_wait_seconds_max = body_wait_seconds_max
+        self._receiving: dict[asyncio.Task[Any], float] = {}
+        self._under_way = 0
+        self._is_stopping = False
+        self._is_idle = asyncio.Event()
+
+    async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        """Answer one request."""
+        self._under_way += 1
+        try:
+            started = perf_counter()
+            route, response = await self._respond(scope, protocol)
+            protocol.response_bytes(response.status, response.headers, response.body)
+            if route is not None and route.answer is run_command and response.status == 200:
+                hit("answer.sent")
+            if logger.isEnabledFor(logging.INFO):
+                _log(scope, route, response, perf_counter() - started)
+        finally:
+            self._under_way -= 1
+            if self._database.failure is not None:
+                self._stop.set()
+            if self._is_stopping and self._under_way == 0:
+                self._is_idle.set()
+
+    async def finish(self) -> None:
+        """Take no further body, and return when every request under way has been answered."""
+        self._is_stopping = True
+        for task in self._receiving:
+            task.cancel()
+        if self._under_way:
+            await self._is_idle.wait()
+
+    async def watch(self) -> None:
+        """Give up bodies that do not arrive; runs until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._body_wait_seconds_max / 4)
+            oldest = loop.time() - self._body_wait_seconds_max
+            for task in [task for task, since in self._receiving.items() if since < oldest]:
+                task.cancel()
+
+    async def _respond(self, scope: Scope, protocol: HTTPProtocol) -> tuple[Route | None, Response]:
+        route: Route | None = None
+        body = Body(scope.headers, protocol)
+        try:
+            route, parts = self._table.find(scope.method, scope.path)
+            caller = _NOBODY
+            if route.authorize is not None:
+                caller = await self._database.authenticate(_bearer_token(scope.headers), INGRESS)
+                route.authorize(self._database, caller, parts)
+            content = b""
+            if not body.is_done:
+                content = await self._receive(body, body.read(route.body_bytes_max or self._body_bytes_max))
+            response = await route.answer(Request(self._database, caller, parts, content))
+        except RiffError as error:
+            response = problem(error)
+        except Exception as error:  # noqa: BLE001  # told and logged as our fault, by its incident id
+            response = problem(_incident(error, route))
+        if not body.is_done:
+            with suppress(RiffError):  # the answer stands, whatever becomes of the rest of the body
+                await self._receive(body, body.drain())
+        return route, response
+
+    async def _receive(self, body: Body, receiving: Coroutine[Any, Any, Received]) -> Received:
+        """What is received, unless it takes too long or the server stops; the body is left as it is then."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._receiving[task] = asyncio.get_running_loop().time()
+        try:
+            if self._is_stopping:
+                raise asyncio.CancelledError
+            return await receiving
+        except asyncio.CancelledError:
+            task.uncancel()
+            receiving.close()
+            body.is_done = True
+            if self._is_stopping:
+                raise RiffError("RDB-E-UNAVAILABLE", "the server is stopping; nothing was done") from None
+            seconds = self._body_wait_seconds_max
+            raise RiffError("RDB-E-INPUT", f"the body did not arrive within {seconds} s", path="body") from None
+        finally:
+            del self._receiving[task]
+
+
+def _bearer_token(headers: Headers) -> str:
+    values = headers.get_all("authorization")
+    if len(values) != 1:
+        raise RiffError("RDB-E-UNAUTHENTICATED", "send one header `Authorization: Bearer rdb_…`")
+    scheme, _, token = values[0].partition(" ")
+    if scheme.lower() != "bearer":
+        raise RiffError("RDB-E-UNAUTHENTICATED", "the header must be `Authorization: Bearer rdb_…`")
+    return token.strip(" ")
+
+
+def _incident(error: Exception, route: Route | None) -> RiffError:
+    incident = incident_id()
+    # The exception's own text may hold a value of the caller, so its type and place must do.
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    address = "no route" if route is None else route.address
+    logger.error("incident %s at %s: %s\n%s", incident, address, type(error).__name__, frames)
+    return RiffError("RDB-E-INTERNAL", f"RiffDB failed (incident {incident})", detail={"incident": incident})
+
+
+def _log(scope: Scope, route: Route | None, response: Response, seconds: float) -> None:
+    address = "-" if route is None else route.address
+    method, milliseconds = scope.method[:IDENTIFIER_BYTES_MAX], seconds * 1000
+    logger.info("%s %s %d %s %.1f ms", method, address, response.status, response.code, milliseconds)

@@ -1,0 +1,135 @@
+"""The table of routes: method, address, who may ask, what answers.
+
+A route's `authorize` runs before the body is read, so a name that is not granted is refused before its input is looked
+at; the database checks again in the transaction. What a route needs stands in `Request`, and it gives a `Response`.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from riffdb.core.errors import RiffError
+from riffdb.core.limits import PLAN_BYTES_MAX
+from riffdb.database.callers import Caller, check_command, check_operator, check_query
+from riffdb.database.database import Database
+from riffdb.http.administration import create_capability, deploy, history, revoke_capability
+from riffdb.http.bodies import only_member
+from riffdb.http.requests import Request
+from riffdb.http.responses import Response, answer, json_answer
+from riffdb.plan.narrowing import narrowed
+from riffdb.plan.plan import to_json
+
+Authorize = Callable[[Database, Caller, tuple[str, ...]], None]
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address. `authorize` None: open to everybody, without a token. `body_bytes_max` None: the server's limit."""
+
+    method: str
+    address: str
+    authorize: Authorize | None
+    answer: Answer
+    body_bytes_max: int | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What a path must match; `{Name}` is one part of it, `{key…}` all that is left."""
+        parts = re.split(r"(\{[^}]*\})", self.address)
+        patterns = (re.escape(part) if not part.startswith("{") else _PARAMETERS["…" in part] for part in parts)
+        return re.compile("".join(patterns), re.DOTALL)
+
+
+_PARAMETERS = {False: "([^/]+)", True: "(.*)"}
+
+
+async def run_command(request: Request) -> Response:
+    """Run a command; the database's bytes, unchanged."""
+    values = only_member(request.body, "input")
+    return answer(await request.database.command(request.caller, request.parts[0], values))
+
+
+async def resolve_command(request: Request) -> Response:
+    """The stored answer under a key."""
+    values = only_member(request.body, "input")
+    return answer(await request.database.resolve(request.caller, request.parts[0], values))
+
+
+async def run_query(request: Request) -> Response:
+    """Run a query."""
+    values = only_member(request.body, "params")
+    return answer(await request.database.query(request.caller, request.parts[0], values))
+
+
+async def contract(request: Request) -> Response:
+    """The deployed plan, narrowed to the caller's role, and the hash of the whole."""
+    deployed, caller = request.database.contract, request.caller
+    plan = deployed.plan if caller.is_operator else narrowed(deployed.plan, caller.role)
+    return answer(f'{{"plan":{to_json(plan)},"hash":"{deployed.hash.hex()}"}}'.encode())
+
+
+async def health(request: Request) -> Response:
+    """The process answers."""
+    return json_answer({"status": "alive"})
+
+
+async def readiness(request: Request) -> Response:
+    """The store serves, and a contract is deployed on it."""
+    if request.database.failure is not None:
+        raise request.database.failure
+    if not request.database.has_contract:
+        raise RiffError("RDB-E-UNAVAILABLE", "no contract is deployed here yet; run `riffdb deploy` first")
+    return json_answer({"status": "ready"})
+
+
+def _holder(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
+    """Any capability will do."""
+
+
+def _command_grant(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
+    check_command(database.contract.plan, caller, parts[0])
+
+
+def _query_grant(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
+    check_query(database.contract.plan, caller, parts[0])
+
+
+def _operator(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
+    check_operator(caller)
+
+
+ROUTES = (
+    Route("POST", "/v1/commands/{Name}", _command_grant, run_command),
+    Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
+    Route("POST", "/v1/queries/{Name}", _query_grant, run_query),
+    Route("GET", "/v1/contract", _holder, contract),
+    Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),
+    Route("POST", "/v1/admin/deploy", _operator, deploy, PLAN_BYTES_MAX),
+    Route("POST", "/v1/admin/capabilities", _operator, create_capability),
+    Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, revoke_capability),
+    Route("GET", "/healthz", None, health),
+    Route("GET", "/readyz", None, readiness),
+)
+
+
+class RouteTable:
+    """Finds the route of a request."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._patterns = tuple((route.pattern.fullmatch, route) for route in routes)
+
+    def find(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
+        """The route and the parts of its address, percent-decoded; `RDB-E-NOT-FOUND` or `RDB-E-METHOD` otherwise."""
+        for match, route in self._patterns:
+            found = match(path)
+            if found is not None:
+                if method == route.method or (method == "HEAD" and route.method == "GET"):
+                    return route, found.groups()
+                raise _wrong_method(route)
+        raise RiffError("RDB-E-NOT-FOUND", "there is nothing at this address")
+
+
+def _wrong_method(route: Route) -> RiffError:
+    allowed = "GET, HEAD" if route.method == "GET" else route.method
+    return RiffError("RDB-E-METHOD", f"this address takes {allowed}", detail={"allow": allowed})
