@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from uuid import UUID
 
@@ -118,7 +119,8 @@ def _owner(text: str) -> UUID:
 def _policy(application: Path | None, schedule: str) -> Policy:
     if application is None and not Path(CONFIGURATION_FILE).is_file():
         return Policy()
-    return load_application(application or Path()).schedules.get(schedule) or Policy()
+    settings = load_application(application or Path()).schedules.get(schedule)
+    return Policy() if settings is None else Policy(**asdict(settings))
 
 
 def _check_schedule(plan: Plan, name: str, policy: Policy) -> None:

@@ -20,10 +20,9 @@ from riffdb.core.limits import (
     QUEUE_COMMANDS_MAX,
 )
 from riffdb.core.spans import Source, Span
-from riffdb.core.suggestions import nearest
+from riffdb.core.suggestions import did_you_mean
 
 LintLevel = Literal["allow", "warn", "deny"]
-GenerateTarget = Literal["python", "typescript", "go", "rust", "openapi", "json"]
 SettingPath = tuple[str, ...]
 
 CLAIM_SECONDS_MIN = 5
@@ -67,7 +66,7 @@ class Configuration:
     source: Source
     name: str
     files: tuple[str, ...]
-    generate: Mapping[GenerateTarget, str]
+    generate: Mapping[str, str]
     schedules: Mapping[str, SchedulePolicy]
     server: ServerSettings
     limits: LimitSettings
@@ -207,9 +206,8 @@ class _Reader:
         for name in table:
             if name not in names:
                 where = f"in `[{'.'.join(path)}]`" if path else "at the top"
-                near = nearest(name, names)
-                advice = f"did you mean `{near}`" if near else f"there are {', '.join(f'`{known}`' for known in names)}"
-                self.refuse((*path, name), f"unknown key `{name}` {where}; {advice}")
+                advice = did_you_mean(name, names) or f"; there are {', '.join(f'`{known}`' for known in names)}"
+                self.refuse((*path, name), f"unknown key `{name}` {where}{advice}")
 
     def check(self, path: SettingPath, value: Any, check: Check) -> None:
         problem = check(value)

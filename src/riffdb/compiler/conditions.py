@@ -101,14 +101,14 @@ def _take(condition: Condition, span: Span, value: Expression) -> str | None:
             return _take_comparison(condition, name, operator, other, span)
         case Binary(operator="==" | "<" | "<=" | ">" | ">=" as operator, left=other, right=Field(name=name)):
             return _take_comparison(condition, name, _FLIPPED[operator], other, span)
-    return "it is neither an equality nor a range of one field"
+    return "this is neither an equality nor a range of one field"
 
 
 def _take_comparison(
     condition: Condition, name: str, operator: Comparison, other: Expression, span: Span
 ) -> str | None:
     if reads_row(other):
-        return "it compares the row with itself"
+        return "this compares the row with itself"
     if operator == "==":
         return _take_equal(condition, name, Equality(other, span))
     return _take_bound(condition, name, operator, other, span)

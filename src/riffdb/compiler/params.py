@@ -45,7 +45,7 @@ def _lower_param(param: ParamDecl, draft: Draft, collector: Collector) -> InputP
     if kind is None:
         return None
     if kind.kind in ("list", "cursor"):
-        not_yet(f"a parameter of type `{param.type.name.text}`", param.type.span, collector)
+        not_yet(f"a parameter of type `{param.type.span.text}`", param.type.span, collector)
         return None
     if param.default is None:
         return InputPlan(param.name.text, kind)

@@ -124,9 +124,11 @@ class _Query:
     def is_column(self, name: Name, entity: EntityDraft) -> bool:
         """Whether rows can be ordered by that name."""
         if name.text in entity.secrets:
-            self.collector.error("RDB-C632", f"`{name.text}` is secret, so nothing is ordered by it", name.span)
+            message = f"`{name.text}` is secret, so nothing is ordered by it"
+            self.collector.error("RDB-C632", message, name.span, help="order by another field")
         elif name.text == "revision":
-            self.collector.error("RDB-C602", "rows are ordered by fields, and `revision` is none", name.span)
+            message = "no index holds the revision, so nothing is ordered by it"
+            self.collector.error("RDB-C602", message, name.span, help="order by a field")
         elif name.text in entity.plan.columns:
             return True
         elif name.text not in entity.broken:
@@ -217,7 +219,9 @@ class _Query:
             help = "ask only for equalities and one range, over a `computed` field if need be"
             self.collector.error("RDB-C841", message, odd.expr.span, help=help)
         elif odd.kind == "residual":
-            not_yet(f"a condition beside the one range of an index ({odd.reason})", odd.expr.span, self.collector)
+            message = f"a condition beside the one range of an index is not supported yet: {odd.reason}"
+            help = "ask only for equalities and one range, over a `computed` field if need be"
+            self.collector.error("RDB-C690", message, odd.expr.span, help=help)
         else:
             word = "`||`" if odd.kind == "union" else "`in`"
             not_yet(f"{word} in a query's condition", odd.expr.span, self.collector)

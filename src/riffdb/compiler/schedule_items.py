@@ -8,6 +8,7 @@ Absent: the commands of the schedule.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from riffdb.compiler.access_paths import index_line, index_name
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
 from riffdb.compiler.expressions import leaves
@@ -61,7 +62,7 @@ def _check_due(items: Items, decl: ScheduleDecl, collector: Collector) -> None:
         collector.error("RDB-C823", message, decl.due.span, fix=_addition(items, (decl.due.text,)))
     elif kind != TIMESTAMP:
         message = f"a due time is a timestamp that is never null, and `{decl.due.text}` is `{kind}`"
-        collector.error("RDB-C824", message, decl.due.span)
+        collector.error("RDB-C824", message, decl.due.span, help="name a field of type `timestamp`")
 
 
 def _addition(items: Items, names: tuple[str, ...]) -> Fix | None:
@@ -95,6 +96,7 @@ def query_items(
             "RDB-C821",
             f"`{decl.each.text}` of `{query.name}` holds rows of `{many.entity}`, and the claim leases `{entity.name}`",
             decl.each.span,
+            help=f"name a value of the answer that holds rows of `{entity.name}`",
         )
         return None
     if decl.revision is not None and decl.revision.text != "revision":
@@ -127,26 +129,30 @@ def check_selection(
             f"`{written.name.text}` also selects rows that a worker holds, which every other worker would try in vain",
             decl.source_name.span,
             related=place,
-            help=_held_remedy(leased, decl),
+            help=_held_remedy(many, leased, decl),
         )
     elif _stays_selected(many, run, leased):
         collector.error(
             "RDB-C842",
-            f"a row that `{run.command.name}` is done with stays in `{written.name.text}`, and would come up for ever",
+            f"a row that `{run.command.name}` is done with stays in `{written.name.text}`, and comes up again",
             run.name.span,
             related=place,
             help="move the row to a state that the query leaves out, or set a field that its condition asks for",
         )
 
 
-def _held_remedy(leased: Leased, decl: ScheduleDecl) -> str:
+def _held_remedy(many: ManyPlan, leased: Leased, decl: ScheduleDecl) -> str:
     due = "due_at" if decl.due is None else decl.due.text
     expiry = leased.lease.expires_at
     for part in leased.entity.plan.computed:
         if _covers(part.expression, expiry):
             return f"let the range be `{part.name} <= tx.time`"
-    line = f"computed available_at: timestamp = max({due}, coalesce({expiry}, {due}))"
-    return f"add `{line}` to `{leased.entity.plan.name}`, and let the range be `available_at <= tx.time`"
+    entity = leased.entity.plan
+    name = "available_at" if "available_at" not in entity.types else "leasable_at"
+    computed = f"computed {name}: timestamp = max({due}, coalesce({expiry}, {due}))"
+    columns = [(column, False) for column in (*_equal_columns(many, leased), name)]
+    index = index_line(index_name(columns, entity.partition, {part.name for part in entity.indexes}), columns)
+    return f"add `{computed}` and `{index}` to `{entity.name}`, and let the range be `{name} <= tx.time`"
 
 
 def _range_column(many: ManyPlan, leased: Leased) -> str | None:

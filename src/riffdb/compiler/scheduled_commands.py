@@ -11,9 +11,9 @@ from typing import Literal
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, EntityDraft
+from riffdb.compiler.places import command_place, input_place, operand_places, outcome_places, step_place
 from riffdb.compiler.steps import all_steps, answers, evidence_and_refusals
 from riffdb.core.diagnostics import Related
-from riffdb.core.limits import KEY_BYTES_MAX
 from riffdb.core.types import U64, Type
 from riffdb.plan.commands import BindStep, CommandPlan, InputPlan, LeaseStep, OutcomeUse, TransitionStep
 from riffdb.plan.declarations import LeasePlan, WorkflowPlan
@@ -95,12 +95,11 @@ class _Reader:
         self.leased = leased
         self.collector = collector
         self.command = scheduled.command
-        self.span = scheduled.name.span
-        self.place = Related("the command", draft.declared.commands[scheduled.command.name].name.span)
+        self.decl = draft.declared.commands[scheduled.command.name]
         self.uses: list[tuple[str, str]] = []
 
-    def error(self, code: str, message: str, help: str | None = None) -> None:
-        self.collector.error(code, message, self.span, related=(self.place,), help=help)
+    def error(self, code: str, message: str, related: tuple[Related, ...], help: str) -> None:
+        self.collector.error(code, message, self.scheduled.name.span, related=related, help=help)
 
     def check_failures(self) -> None:
         """No outcome may tell of wrong evidence in one place and of the business in another."""
@@ -110,6 +109,7 @@ class _Reader:
                 self.error(
                     "RDB-C817",
                     f"`{name}` of `{self.command.name}` tells of wrong evidence, and elsewhere of a refusal",
+                    outcome_places(self.decl, name),
                     "give the two uses two names, so that a worker knows whether anything was decided about the work",
                 )
 
@@ -122,6 +122,7 @@ class _Reader:
                 self.error(
                     "RDB-C811",
                     f"the key of `{self.scheduled.binding.name}` in `{self.command.name}` is not made of inputs alone",
+                    (step_place(self.decl, self.scheduled.binding),),
                     "a worker gives the key of the item that it selected; take each part of it as an input",
                 )
                 return ()
@@ -152,6 +153,7 @@ class _Reader:
             self.error(
                 "RDB-C810",
                 f"`{self.command.name}` takes its `{operand}` from `{first}` and from `{name}`",
+                operand_places(self.decl, (first, name)),
                 "use one input for both, since a worker presents one value",
             )
 
@@ -165,6 +167,7 @@ class _Reader:
             self.error(
                 "RDB-C808",
                 f"a worker's idempotency key has {IDENTITY_BYTES} bytes, and {shown}",
+                (input_place(self.decl, name),),
                 f"declare it as `string<128>`, or at least `string<{IDENTITY_BYTES}>`",
             )
         return name
@@ -175,7 +178,9 @@ class _Reader:
         for use, name in self.uses:
             first = taken.setdefault(name, use)
             if first != use:
-                self.error("RDB-C812", f"`{name}` of `{self.command.name}` would be {first} and {use} at once")
+                message = f"`{name}` of `{self.command.name}` would be {first} and {use} at once"
+                place = (input_place(self.decl, name),)
+                self.error("RDB-C812", message, place, "use an input of its own for each")
                 return False
         return True
 
@@ -194,7 +199,8 @@ class _Reader:
             help = "give it a default, or take it out; only `run` has a handler that computes inputs"
             if self.scheduled.purpose == "fail":
                 help = f"give it a default; the policy's delay goes to an input `{RETRY_SECONDS}: u64`"
-            self.error("RDB-C813", f"nothing gives `{part.name}` to `{self.command.name}` in a schedule", help)
+            message = f"nothing gives `{part.name}` to `{self.command.name}` in a schedule"
+            self.error("RDB-C813", message, (input_place(self.decl, part.name),), help)
         return None if open_inputs else tuple(part.name for part in delays)
 
     def row(self) -> str | None:
@@ -208,12 +214,14 @@ class _Reader:
                 code, message = "RDB-C814", f"`{answer.name}` does not show the row, so a worker never learns its fence"
                 if any(_is_field(part.value, binding, fence) for part in answer.payload):
                     code, message = "RDB-C890", f"`{answer.name}` with the fence alone is not supported yet"
-                self.error(code, message, f"return the row, as in `{answer.name} {{ {binding}: {binding} }}`")
+                help = f"return the row, as in `{answer.name} {{ {binding}: {binding} }}`"
+                self.error(code, message, outcome_places(self.decl, answer.name), help)
                 return None
             names.add(rows[0])
         if len(names) > 1:
             shown = ", ".join(f"`{name}`" for name in sorted(names))
-            self.error("RDB-C814", f"`{self.command.name}` shows the row as {shown}", "use one name in all its answers")
+            message = f"`{self.command.name}` shows the row as {shown}"
+            self.error("RDB-C814", message, (command_place(self.decl),), "use one name in all its answers")
             return None
         return names.pop()
 
@@ -234,16 +242,18 @@ class _Reader:
         )
 
 
-def check_stream_evidence(claim: Scheduled, leased: Leased, collector: Collector) -> None:
+def check_stream_evidence(claim: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> None:
     """From a stream, a worker learns a newer revision, and how long to wait, from the claim's own failures."""
     binding = claim.binding.name
+    decl = draft.declared.commands[claim.command.name]
     for step in claim.leases():
         if step.stale is not None and not any(
             _is_row(part.value, binding) or _is_revision(part.value, binding) for part in step.stale.payload
         ):
             message = f"from a stream, `{step.stale.name}` of `{claim.command.name}` must show the row or its revision"
             help = f"write `{step.stale.name} {{ {binding}: {binding} }}`"
-            collector.error("RDB-C815", message, claim.name.span, help=help)
+            places = outcome_places(decl, step.stale.name)
+            collector.error("RDB-C815", message, claim.name.span, related=places, help=help)
         if step.unavailable is not None and not any(
             _is_row(part.value, binding) or _is_field(part.value, binding, leased.lease.expires_at)
             for part in step.unavailable.payload
@@ -251,33 +261,33 @@ def check_stream_evidence(claim: Scheduled, leased: Leased, collector: Collector
             name = step.unavailable.name
             message = f"from a stream, `{name}` of `{claim.command.name}` must show the row or its expiry"
             help = f"write `{name} {{ {binding}: {binding} }}`"
-            collector.error("RDB-C816", message, claim.name.span, help=help)
+            collector.error("RDB-C816", message, claim.name.span, related=outcome_places(decl, name), help=help)
 
 
-def key_problem(leased: Leased) -> tuple[str, str] | None:
-    """Why the key of the entity cannot be part of an attempt identity, and the remedy; None if it can."""
-    key = leased.entity.plan.key
-    for part in key:
+def check_key(name: Name, leased: Leased, collector: Collector) -> None:
+    """The key of the entity can be part of an attempt identity; `name` is where the schedule says what it leases."""
+    entity = leased.entity.plan
+    for part in entity.key:
         if not _is_component(part.type):
-            what = f"`{part.name}` of `{leased.entity.plan.name}` is `{part.type}`"
-            return f"a schedule's items have keys of uuid, u64 and short texts, and {what}", (
-                f"use uuid, u64 or a string of at most {COMPONENT_TEXT_MAX} bytes"
+            collector.error(
+                "RDB-C809",
+                f"a schedule's items have keys of uuid, u64 and short texts, and `{part.name}` is `{part.type}`",
+                name.span,
+                related=(Related(f"the key of `{entity.name}`", leased.entity.places[part.name.lower()].span),),
+                help=f"use uuid, u64 or a string of at most {COMPONENT_TEXT_MAX} bytes",
             )
-    size = sum(_component_bytes(part.type) for part in key)
-    if len(key) > COMPONENTS_MAX or size > KEY_BYTES_MAX:
-        return f"the key of `{leased.entity.plan.name}` is too long for a schedule", (
-            f"use at most {COMPONENTS_MAX} fields, and {KEY_BYTES_MAX:,} bytes for all"
+            return
+    if len(entity.key) > COMPONENTS_MAX:
+        collector.error(
+            "RDB-C809",
+            f"a schedule's items have at most {COMPONENTS_MAX} key fields, and `{entity.name}` has {len(entity.key)}",
+            name.span,
+            help="use fewer fields in the key",
         )
-    return None
 
 
 def _is_component(kind: Type) -> bool:
     return kind.kind in ("uuid", "u64") or (kind.kind == "string" and kind.bound <= COMPONENT_TEXT_MAX)
-
-
-def _component_bytes(kind: Type) -> int:
-    """The tag and the value, with the length of a text."""
-    return {"uuid": 17, "u64": 9}.get(kind.kind, 5 + kind.bound)
 
 
 def _is_needed(part: InputPlan) -> bool:

@@ -10,14 +10,15 @@ from dataclasses import replace
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, present
+from riffdb.compiler.places import command_place, step_place
 from riffdb.compiler.schedule_items import Items, check_items, check_selection, query_items
 from riffdb.compiler.scheduled_commands import (
     Leased,
     Purpose,
     Scheduled,
     adapter_of,
+    check_key,
     check_stream_evidence,
-    key_problem,
 )
 from riffdb.compiler.steps import all_steps, is_on_every_path
 from riffdb.core.diagnostics import Related
@@ -124,7 +125,7 @@ class _Schedule:
 
     def place(self, command: CommandPlan) -> tuple[Related, ...]:
         """Where a command is declared."""
-        return (Related("the command", self.draft.declared.commands[command.name].name.span),)
+        return (command_place(self.draft.declared.commands[command.name]),)
 
     # --- the commands of a turn ----------------------------------------------------------------------------------
 
@@ -157,9 +158,7 @@ class _Schedule:
 
     def check_lease(self, claim: Scheduled, leased: Leased) -> None:
         """The key fits an attempt identity, and some duration fits both the lease and a worker."""
-        problem = key_problem(leased)
-        if problem is not None:
-            self.collector.error("RDB-C809", problem[0], claim.name.span, help=problem[1])
+        check_key(claim.name, leased, self.collector)
         low, high = CLAIM_SECONDS
         lease = leased.lease
         if lease.seconds_min > high or lease.seconds_max < low:
@@ -169,7 +168,8 @@ class _Schedule:
             )
             declared = self.draft.declared.workflows[leased.workflow.name].lease
             related = () if declared is None else (Related("the lease", declared.name.span),)
-            self.collector.error("RDB-C850", message, claim.name.span, related=related)
+            help = "let the bounds of `duration_seconds` overlap with that"
+            self.collector.error("RDB-C850", message, claim.name.span, related=related, help=help)
 
     def turn(
         self, commands: dict[Purpose, tuple[Name, CommandPlan] | None], claim: Scheduled, leased: Leased
@@ -247,7 +247,7 @@ class _Schedule:
                     "RDB-C806",
                     f"in `{name.text}`, {refusal} can refuse before `lease {lease.operation}` has proven the lease",
                     name.span,
-                    related=self.place(command),
+                    related=(step_place(self.draft.declared.commands[command.name], step),),
                     help=f"move `lease {lease.operation} …` up, right below the binding `{lease.binding}`",
                 )
                 return
@@ -281,7 +281,7 @@ class _Schedule:
                 self.decl.source_name.span,
                 help="select the work with a query",
             )
-            check_stream_evidence(claim, leased, self.collector)
+            check_stream_evidence(claim, leased, self.draft, self.collector)
             return None
         query = self.draft.queries[self.decl.source_name.text]
         found = query_items(self.decl, query, self.draft, leased, self.collector)

@@ -1,0 +1,96 @@
+"""Where things stand in the source of a command, for errors that are found elsewhere and want to point there.
+
+The plan knows no places, so they are looked up in the tree by name. Of several the first in source order comes first.
+Absent: bulk commands and reimports, which no plan has yet.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from riffdb.core.diagnostics import Related
+from riffdb.plan.commands import BindStep, DecideStep, RequireStep, Step
+from riffdb.syntax.tree import (
+    BindStmt,
+    CommandDecl,
+    DecideStmt,
+    InputDecl,
+    LeaseStmt,
+    NameExpr,
+    OperandClause,
+    Outcome,
+    ReimportDecl,
+    RequireStmt,
+    Stmt,
+    TransitionStmt,
+)
+
+Declared = CommandDecl | ReimportDecl
+
+
+def command_place(decl: Declared) -> Related:
+    """The name of the command."""
+    return Related("the command", decl.name.span)
+
+
+def input_place(decl: Declared, name: str) -> Related:
+    """The declaration of an input, or the command where `input key of` brought it."""
+    for part in decl.inputs:
+        if isinstance(part, InputDecl) and part.name.text == name:
+            return Related("the input", part.span)
+    return command_place(decl)
+
+
+def outcome_places(decl: Declared, name: str) -> tuple[Related, ...]:
+    """Every use of an outcome in the command."""
+    found = (outcome for outcome in _outcomes(decl) if outcome.name.text == name)
+    return tuple(Related(f"`{name}` is answered here", outcome.span) for outcome in found)
+
+
+def operand_places(decl: Declared, names: Sequence[str]) -> tuple[Related, ...]:
+    """The first operand that is each of these inputs."""
+    operands = [operand for stmt in _statements(decl) for operand in _operands(stmt)]
+    found: list[Related] = []
+    for name in names:
+        uses = [part for part in operands if isinstance(part.value, NameExpr) and part.value.name.text == name]
+        found.extend(Related(f"`{name}` is presented here", part.span) for part in uses[:1])
+    return tuple(found)
+
+
+def step_place(decl: Declared, step: Step) -> Related:
+    """The statement of a binding, a require or a decide."""
+    for stmt in _statements(decl):
+        if isinstance(stmt, BindStmt) and isinstance(step, BindStep) and stmt.name.text == step.name:
+            return Related("the statement", stmt.span)
+        if isinstance(stmt, RequireStmt) and isinstance(step, RequireStep) and stmt.name.text == step.name:
+            return Related("the statement", stmt.span)
+        if isinstance(stmt, DecideStmt) and isinstance(step, DecideStep) and stmt.binding.text == step.binding:
+            return Related("the statement", stmt.binding.span)
+    return command_place(decl)
+
+
+def _statements(decl: Declared) -> Iterator[Stmt]:
+    for stmt in decl.body if isinstance(decl, CommandDecl) else ():
+        yield stmt
+        if isinstance(stmt, DecideStmt):
+            for arm in stmt.arms:
+                yield from arm.body
+
+
+def _operands(stmt: Stmt) -> tuple[OperandClause, ...]:
+    return stmt.operands if isinstance(stmt, TransitionStmt | LeaseStmt) else ()
+
+
+def _outcomes(decl: Declared) -> Iterator[Outcome]:
+    for stmt in _statements(decl):
+        match stmt:
+            case BindStmt(otherwise=outcome) | RequireStmt(otherwise=outcome) if outcome is not None:
+                yield outcome
+            case TransitionStmt() | LeaseStmt():
+                yield from (clause.outcome for clause in stmt.outcomes)
+            case DecideStmt():
+                for arm in stmt.arms:
+                    if arm.none is not None:
+                        yield arm.none
+                    if arm.answer is not None:
+                        yield arm.answer.outcome
+    if decl.answer is not None:
+        yield decl.answer.outcome
