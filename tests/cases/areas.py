@@ -1,9 +1,9 @@
 """The areas of the cases: what each runs over a case folder, and what it writes.
 
 `diagnostics/RDB-Cnnn-in-words/` shows a mistake in a contract as a person and as a program gets it; `plan/<name>/`
-shows what a contract compiles to. A case is an application with a `riffdb.toml`, or just `.riff` files, or a `case.toml`
-whose `application` names the folder of one. Paths in outputs are relative to that folder, so that a case reads the same
-on every machine.
+shows what a contract compiles to. A case is an application with a `riffdb.toml`, or just `.riff` files, or a
+`case.toml` whose `application` names the folder of one. Paths in outputs are relative to that folder, so that a case
+reads the same on every machine.
 """
 
 import json
