@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from riffdb.core.errors import RiffError
 from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity
 
@@ -20,8 +21,9 @@ from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContrac
 class Scan:
     """A bounded walk over one index (None: the key) of a table.
 
-    `prefix`: values that the first columns equal. `lower` and `upper`: bounds of the column after them as (value,
-    inclusive). `reverse` walks backwards. At most `limit` rows come back.
+    `prefix`: values that the first columns equal (null equals null). `lower` and `upper`: bounds of the column after
+    them as (value, inclusive), values never null; where either stands, rows with null there are left out. Null sorts
+    first. `reverse` walks backwards. At most `limit` rows come back.
     """
 
     table: Table
@@ -81,11 +83,18 @@ class Transaction(Reader, Protocol):
     """The one writer's view: reads see the state that its writes will follow."""
 
     async def write(self, batch: Batch) -> None:
-        """Write the batch; durable once the transaction's block is left. Called at most once in a transaction."""
+        """Write the batch; durable once the transaction's block is left. Called at most once in a transaction.
+
+        A key stands at most once in the mutations. A batch that contradicts what is stored is `RDB-E-INTERNAL`, and
+        nothing of the transaction can be kept any more.
+        """
         ...
 
     async def prepare(self, tables: Sequence[Table]) -> None:
-        """Make the tables and indexes that are missing; the rest of the transaction may use them."""
+        """Make the tables and indexes that are missing; the rest of the transaction may use them.
+
+        The store remembers them. A table that would have to be laid out anew is refused with `RDB-E-APPROVAL`.
+        """
         ...
 
 
@@ -94,6 +103,11 @@ class Store(Protocol):
 
     incarnation: str
     """The history's id (a UUID text), made with the database; a restore makes a new one."""
+
+    @property
+    def failure(self) -> RiffError | None:
+        """Why the store serves nothing more; None while it serves. The process ought to end when it stands."""
+        ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Reader]:
         """A consistent read; it blocks no writer."""

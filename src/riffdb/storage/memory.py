@@ -1,0 +1,279 @@
+"""The store that keeps everything in this process: for tests and simulation, with the results of `sqlite`.
+
+A state is never changed once it is the store's: a transaction writes to a copy of what it touches and puts it in place
+when its block ends, so a snapshot is a reference and blocks nobody. Rows are sorted when they are asked for. Absent:
+durability, and speed at many rows.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import hit
+from riffdb.core.layout import Index, Key, Row, Table
+from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation
+from riffdb.storage.clock import Clock, StoreClock
+from riffdb.storage.layouts import additions
+from riffdb.storage.protocol import Scan
+from riffdb.storage.refusals import contradiction, store_closed, unknown_table, write_failed
+from riffdb.storage.turn import WriterTurn
+from riffdb.storage.views import View, served
+
+Name = TypeVar("Name")
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class State:
+    """All that the store keeps."""
+
+    tables: dict[str, Table] = field(default_factory=dict)
+    rows: dict[str, dict[Key, Row]] = field(default_factory=dict)
+    heads: dict[bytes, Head] = field(default_factory=dict)
+    records: dict[bytes, dict[int, CommitRecord]] = field(default_factory=dict)
+    answered: dict[bytes, dict[Identity, CommitRecord]] = field(default_factory=dict)
+    capabilities: dict[str, Capability] = field(default_factory=dict)
+    contracts: list[DeployedContract] = field(default_factory=list)
+
+    def copy(self) -> "State":
+        """A state of its own; the containers of rows and records are shared until a writer copies them."""
+        return State(
+            dict(self.tables),
+            dict(self.rows),
+            dict(self.heads),
+            dict(self.records),
+            dict(self.answered),
+            dict(self.capabilities),
+            list(self.contracts),
+        )
+
+
+class MemoryStore:
+    """A database in memory. `clock`: whatever gives microseconds, so that a test moves time."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.incarnation = str(uuid4())
+        self.failure: RiffError | None = None
+        self.clock = clock or StoreClock()
+        self.state = State()
+        self.turn = WriterTurn()
+        self.is_closed = False
+
+    def snapshot(self) -> "MemorySnapshot":
+        """A consistent read."""
+        return MemorySnapshot(self)
+
+    def transaction(self) -> "MemoryTransaction":
+        """The write transaction."""
+        return MemoryTransaction(self)
+
+    async def close(self) -> None:
+        """Serve nothing more; what was kept is gone with the store."""
+        self.is_closed = True
+
+
+class MemoryReader(View):
+    """What snapshots and transactions read."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__()
+        self._store = store
+        self._state = store.state
+
+    def check_store(self) -> None:
+        """Refuse to serve after the store was closed."""
+        if self._store.is_closed:
+            raise store_closed()
+
+    def _open(self) -> None:
+        self.check_store()
+        self._state = self._store.state
+        self.is_open = True
+
+    def _rows(self, name: str) -> dict[Key, Row]:
+        if name not in self._state.tables:
+            raise unknown_table(name)
+        return self._state.rows[name]
+
+    @served
+    async def time(self) -> int:
+        return self._store.clock()
+
+    @served
+    async def heads(self, partitions: Collection[bytes]) -> dict[bytes, Head]:
+        return _known(self._state.heads, partitions)
+
+    @served
+    async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
+        return _known(self._rows(table.name), keys)
+
+    @served
+    async def scan(self, scan: Scan) -> list[Row]:
+        columns = scan.table.key if scan.index is None else scan.index.columns
+        descending = (False,) * len(columns) if scan.index is None else scan.index.descending
+        found = [row for row in self._rows(scan.table.name).values() if _is_within(row, columns, scan)]
+        for position, descends in reversed(list(zip(columns, descending, strict=True))):
+            found.sort(key=_null_first(position), reverse=descends)
+        if scan.reverse:
+            found.reverse()
+        return found[: max(scan.limit, 0)]
+
+    @served
+    async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
+        known = self._state.answered
+        return {
+            identity: known[identity[0]][identity] for identity in identities if identity in known.get(identity[0], ())
+        }
+
+    @served
+    async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
+        known = self._state.records.get(partition, {})
+        return [known[sequence] for sequence in sorted(known) if sequence > after][: max(limit, 0)]
+
+    @served
+    async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:
+        return _known(self._state.records.get(partition, {}), sequences)
+
+    @served
+    async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:
+        by_hash = {capability.token_hash: capability for capability in self._state.capabilities.values()}
+        return _known(by_hash, token_hashes)
+
+    @served
+    async def capability_list(self) -> list[Capability]:
+        return list(self._state.capabilities.values())
+
+    @served
+    async def contracts(self) -> list[DeployedContract]:
+        return list(self._state.contracts)
+
+
+class MemorySnapshot(MemoryReader):
+    """One consistent view: the state at its beginning."""
+
+    async def __aenter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.is_open = False
+
+
+class MemoryTransaction(MemoryReader):
+    """The one writer: reads and changes a copy, which becomes the store's state when the block ends in peace."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self._has_written = False
+        self._has_failed = False
+
+    async def __aenter__(self) -> Self:
+        self._store.turn.take()
+        try:
+            self._open()
+            self._state = self._state.copy()
+        except BaseException:
+            self._store.turn.give_back()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.is_open = False
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            self._store.turn.give_back()
+
+    def _commit(self) -> None:
+        if self._has_failed:
+            raise write_failed()
+        if self._has_written:
+            hit("commit.before")
+        self._store.state = self._state
+        if self._has_written:
+            hit("commit.after")
+
+    @served
+    async def write(self, batch: Batch) -> None:
+        if self._has_written:
+            raise AssertionError("a transaction writes at most once")
+        self._has_written = self._has_failed = True
+        for table in {mutation.table for mutation in batch.mutations}:
+            self._write_rows(table, [mutation for mutation in batch.mutations if mutation.table == table])
+        for record in batch.records:
+            self._write_record(record)
+        self._state.heads.update((head.partition, head) for head in batch.heads)
+        for capability in batch.capabilities:
+            self._state.capabilities[capability.id] = capability
+        if len({known.token_hash for known in self._state.capabilities.values()}) < len(self._state.capabilities):
+            raise contradiction("two capabilities of one token")
+        self._state.contracts.extend(batch.contracts)
+        self._has_failed = False
+
+    @served
+    async def prepare(self, tables: Sequence[Table]) -> None:
+        for addition in additions(self._state.tables, tables):
+            self._state.tables[addition.table.name] = addition.table
+            self._state.rows.setdefault(addition.table.name, {})
+
+    def _write_rows(self, table: str, mutations: Sequence[Mutation]) -> None:
+        rows = self._state.rows[table] = dict(self._rows(table))
+        for mutation in mutations:
+            if (mutation.existed and mutation.key not in rows) or (
+                not mutation.existed and mutation.row is not None and mutation.key in rows
+            ):
+                raise contradiction(f"a row of {table} was there, or was not")
+            if mutation.row is not None:
+                rows[mutation.key] = mutation.row
+            elif mutation.existed:
+                del rows[mutation.key]
+        for index in self._state.tables[table].indexes:
+            if index.unique:
+                _check_unique(table, index, rows.values())
+
+    def _write_record(self, record: CommitRecord) -> None:
+        state, partition = self._state, record.partition
+        if state.records.get(partition) is self._store.state.records.get(partition):
+            state.records[partition] = dict(state.records.get(partition, {}))
+            state.answered[partition] = dict(state.answered.get(partition, {}))
+        if record.sequence in state.records[partition] or record.identity in state.answered[partition]:
+            raise contradiction("a second record of one sequence or identity")
+        state.records[partition][record.sequence] = record
+        if record.identity is not None:
+            state.answered[partition][record.identity] = record
+
+
+def _known(values: dict[Name, Value], names: Iterable[Name]) -> dict[Name, Value]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _null_first(position: int) -> Callable[[Row], Any]:
+    return lambda row: (row[position] is not None, row[position])
+
+
+def _is_within(row: Row, columns: tuple[int, ...], scan: Scan) -> bool:
+    if any(row[position] != value for position, value in zip(columns, scan.prefix, strict=False)):
+        return False
+    if scan.lower is None and scan.upper is None:
+        return True
+    value = row[columns[len(scan.prefix)]]
+    if value is None:
+        return False
+    if scan.lower is not None and (value < scan.lower[0] or (value == scan.lower[0] and not scan.lower[1])):
+        return False
+    return scan.upper is None or value < scan.upper[0] or (value == scan.upper[0] and scan.upper[1])
+
+
+def _check_unique(table: str, index: Index, rows: Iterable[Row]) -> None:
+    values = [tuple(row[position] for position in index.columns) for row in rows]
+    whole = [value for value in values if None not in value]
+    if len(set(whole)) < len(whole):
+        raise contradiction(f"two rows of {table} in its unique index {index.name}")

@@ -1,0 +1,42 @@
+"""The errors that every store raises alike.
+
+A contradiction is a fault of ours (the batch does not fit the rows), told as such so that nothing of it is kept. No
+message holds a value of a row.
+"""
+
+from riffdb.core.errors import RiffError
+
+
+def contradiction(what: str) -> RiffError:
+    """The refusal of a batch that does not fit what the store holds."""
+    return RiffError("RDB-E-INTERNAL", f"the batch contradicts the store: {what}; nothing of it was written")
+
+
+def unknown_table(name: str) -> RiffError:
+    """The refusal to read or write a table that was never prepared."""
+    return RiffError("RDB-E-INTERNAL", f"the store has no table {name}; nothing was read or written")
+
+
+def layout_refused(table: str, what: str) -> RiffError:
+    """The refusal to lay a table out anew over its rows."""
+    return RiffError("RDB-E-APPROVAL", f"table {table}: {what}; the rows that are there need a migration")
+
+
+def store_closed() -> RiffError:
+    """The refusal of a store that was closed."""
+    return RiffError("RDB-E-UNAVAILABLE", "the store is closed; open it again")
+
+
+def forked() -> RiffError:
+    """The refusal to use a file from a process that inherited it."""
+    return RiffError("RDB-E-USAGE", "the database was opened before this process was forked; open it after the fork")
+
+
+def ended() -> AssertionError:
+    """The fault of using a transaction or snapshot outside its block."""
+    return AssertionError("a transaction or snapshot was used outside its block")
+
+
+def write_failed() -> AssertionError:
+    """The fault of leaving a transaction's block in peace although its write failed."""
+    return AssertionError("a transaction whose write failed was to be committed; it was rolled back")

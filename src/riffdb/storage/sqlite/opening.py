@@ -1,0 +1,169 @@
+"""From the path of a URL to an open store: what is there is looked at before anything is touched.
+
+A file of another program, or of a newer format, is told by its first bytes and left as it is. A new database is built
+whole beside its place and put there by renaming, so there is never half of one. Absent: migrations between formats,
+since there is one format.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from uuid import uuid4
+
+import apsw
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import hit
+from riffdb.storage.clock import Clock, StoreClock
+from riffdb.storage.layouts import layout_of
+from riffdb.storage.sqlite import statements as sql
+from riffdb.storage.sqlite.connections import open_writer
+from riffdb.storage.sqlite.failures import error_of, is_fatal, reason_of
+from riffdb.storage.sqlite.holding import FileHold
+from riffdb.storage.sqlite.open_file import OpenFile
+from riffdb.storage.sqlite.store import SqliteStore
+
+_MAGIC = b"SQLite format 3\0"
+
+
+def open_sqlite(path: str, *, create: bool = True, clock: Clock | None = None) -> SqliteStore:
+    """The store in the file, which is made when it is missing and `create` stands; errors as `open_store` says."""
+    place = _place(path)
+    if not _check_file(place) and not create:
+        raise RiffError("RDB-E-USAGE", f"there is no database at {place}; `riffdb deploy` makes one")
+    hold = FileHold(place)
+    try:
+        if not _check_file(place):  # again, now that nobody else can make or replace it
+            _create(place)
+            return _open(place, hold, clock or StoreClock())
+        hit("recover.before")
+        store = _open(place, hold, clock or StoreClock())
+        hit("recover.after")
+        return store
+    except BaseException as error:
+        hold.release()
+        if isinstance(error, apsw.Error):
+            raise _opening_error(place, error) from error
+        raise
+
+
+def _place(path: str) -> str:
+    if not path or "\0" in path or path == ":memory:" or (path.startswith("//") and not path.startswith("///")):
+        raise RiffError(
+            "RDB-E-USAGE", "sqlite: takes the path of a file, as in sqlite:work.db or sqlite:/var/lib/work.db"
+        )
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise RiffError("RDB-E-USAGE", "sqlite: takes a path that is valid UTF-8") from None
+    place = os.path.realpath(os.path.expanduser(path))
+    if not os.path.isdir(os.path.dirname(place)):
+        raise RiffError("RDB-E-USAGE", f"the folder {os.path.dirname(place)} does not exist; make it first")
+    return place
+
+
+def _check_file(place: str) -> bool:
+    """Whether a database of ours is there; False where one can be made; an error for anything else."""
+    try:
+        kind = os.stat(place).st_mode
+        if not stat.S_ISREG(kind):
+            raise RiffError(
+                "RDB-E-USAGE", f"{place} is {'a folder' if stat.S_ISDIR(kind) else 'no regular file'}; name a file"
+            )
+        with open(place, "rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        head = b""
+    except OSError as error:
+        raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be opened: {error.strerror}") from error
+    if not head:
+        _check_no_log(place)
+        return False
+    _check_head(place, head)
+    return True
+
+
+def _check_no_log(place: str) -> None:
+    log = f"{place}-wal"
+    if os.path.exists(log) and os.path.getsize(log):
+        raise RiffError(
+            "RDB-E-USAGE", f"{place} is gone but its log {log} is there; put the file back, or move the log away"
+        )
+
+
+def _check_head(place: str, head: bytes) -> None:
+    if head[:16] != _MAGIC or int.from_bytes(head[68:72], "big") != sql.APPLICATION_ID:
+        raise RiffError("RDB-E-USAGE", f"{place} is not a RiffDB database; it was left as it is")
+    _check_format(place, int.from_bytes(head[60:64], "big"))
+
+
+def _check_format(place: str, found: int) -> None:
+    if found > sql.FORMAT:
+        raise RiffError(
+            "RDB-E-USAGE",
+            f"{place} was written by a newer version of RiffDB (format {found}, this one knows {sql.FORMAT});"
+            " it was left as it is",
+        )
+    if found != sql.FORMAT:
+        raise RiffError("RDB-E-STORAGE", f"{place} is damaged: it names a format {found} that never was")
+
+
+def _create(place: str) -> None:
+    building = f"{place}-riffdb.new"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(building)
+        os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        _fill(building)
+        os.rename(building, place)
+        folder = os.open(os.path.dirname(place), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be made: {error.strerror}") from error
+
+
+def _fill(building: str) -> None:
+    connection = apsw.Connection(
+        building, flags=apsw.SQLITE_OPEN_READWRITE
+    )  # no journal file: it is whole or thrown away
+    try:
+        connection.execute("PRAGMA page_size = 4096; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL")
+        with connection:
+            for statement in sql.LAYOUT:
+                connection.execute(statement)
+            meta = {"format": str(sql.FORMAT), "incarnation": str(uuid4())}
+            connection.executemany(sql.ADD_META, meta.items())
+            connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}; PRAGMA user_version = {sql.FORMAT}")
+    finally:
+        connection.close()
+
+
+def _open(place: str, hold: FileHold, clock: Clock) -> SqliteStore:
+    writer = open_writer(place)
+    try:
+        if writer.readonly("main"):
+            raise RiffError("RDB-E-UNAVAILABLE", f"{place} is read-only; RiffDB must be able to write it")
+        if writer.pragma("journal_mode", "wal") != "wal":
+            raise RiffError("RDB-E-UNAVAILABLE", f"{place}: this file system cannot share memory for SQLite's log")
+        meta = {str(name): str(value) for name, value in writer.execute(sql.META)}
+        _check_format(place, int(meta["format"]))
+        layouts = [layout_of(text) for (text,) in writer.execute(sql.TABLES)]
+        file = OpenFile(place, {table.name: table for table in layouts}, writer, hold, clock)
+        return SqliteStore(meta["incarnation"], file)
+    except BaseException as error:
+        writer.close(True)
+        if isinstance(
+            error, apsw.SQLError | KeyError | ValueError | TypeError
+        ):  # a table, a name or a layout is not as written
+            raise RiffError("RDB-E-STORAGE", f"{place} is damaged: its own tables are not as they were made") from error
+        raise
+
+
+def _opening_error(place: str, error: apsw.Error) -> RiffError:
+    if is_fatal(error):
+        return RiffError("RDB-E-STORAGE", f"{place} is damaged or cannot be read: {reason_of(error)}")
+    known = error_of(error)
+    return RiffError(known.code, f"{place}: {known.message}")

@@ -1,0 +1,131 @@
+"""The SQL of the store's own tables: their layout, and every statement on them.
+
+One append-only table holds record, answer and idempotency identity of a commit, and a second index on it carries the
+identity with the key first, because clients make keys that grow with time. The layout has a number, `FORMAT`; whatever
+changes here changes it. The statements are constants, so that each is prepared once a connection.
+"""
+
+from dataclasses import fields
+from operator import attrgetter
+
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
+
+FORMAT = 1
+APPLICATION_ID = 0x52694646
+"""Bytes 68 to 71 of the file, by which it is known as ours."""
+
+LAYOUT = (
+    """CREATE TABLE riffdb_meta (
+  name TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE riffdb_table (
+  name TEXT NOT NULL PRIMARY KEY,
+  layout TEXT NOT NULL
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE riffdb_head (
+  "partition" BLOB NOT NULL PRIMARY KEY,
+  sequence INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  chain BLOB NOT NULL
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE riffdb_commit (
+  position INTEGER PRIMARY KEY,
+  "partition" BLOB NOT NULL,
+  sequence INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  command TEXT NOT NULL,
+  "key" TEXT,
+  input_hash BLOB NOT NULL,
+  input TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  capability TEXT NOT NULL,
+  role TEXT NOT NULL,
+  ingress TEXT NOT NULL,
+  contract_version INTEGER NOT NULL,
+  plan_hash BLOB NOT NULL,
+  changes TEXT NOT NULL,
+  events TEXT NOT NULL,
+  chain BLOB NOT NULL
+) STRICT""",
+    """CREATE UNIQUE INDEX riffdb_commit_sequence ON riffdb_commit ("partition", sequence)""",
+    """CREATE UNIQUE INDEX riffdb_commit_identity ON riffdb_commit ("key", "partition", command)
+  WHERE "key" IS NOT NULL""",
+    """CREATE TABLE riffdb_capability (
+  position INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  token_hash BLOB NOT NULL UNIQUE,
+  principal TEXT NOT NULL,
+  role TEXT NOT NULL,
+  "partition" BLOB,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  parent TEXT,
+  creator TEXT NOT NULL
+) STRICT""",
+    """CREATE TABLE riffdb_contract (
+  position INTEGER PRIMARY KEY,
+  application TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  plan_hash BLOB NOT NULL,
+  plan TEXT NOT NULL,
+  time INTEGER NOT NULL
+) STRICT""",
+)
+
+
+def _columns(record: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(record))
+
+
+def _listed(record: type) -> str:
+    return ", ".join(f'"{name}"' for name in _columns(record))
+
+
+def _insert(table: str, record: type) -> str:
+    return f"INSERT INTO {table} ({_listed(record)}) VALUES ({', '.join('?' * len(_columns(record)))})"
+
+
+def _replacing(record: type, key: str) -> str:
+    return ", ".join(f'"{name}" = excluded."{name}"' for name in _columns(record) if name != key)
+
+
+values_of_head = attrgetter(*_columns(Head))
+values_of_record = attrgetter(*_columns(CommitRecord))
+values_of_capability = attrgetter(*_columns(Capability))
+values_of_contract = attrgetter(*_columns(DeployedContract))
+
+BEGIN = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+BEGIN_SNAPSHOT = "BEGIN"
+END_SNAPSHOT = "END"
+FIX_SNAPSHOT = "SELECT 1 FROM riffdb_meta LIMIT 1"
+
+META = "SELECT name, value FROM riffdb_meta"
+ADD_META = "INSERT INTO riffdb_meta (name, value) VALUES (?, ?)"
+TABLES = "SELECT layout FROM riffdb_table"
+PUT_TABLE = (
+    "INSERT INTO riffdb_table (name, layout) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET layout = excluded.layout"
+)
+
+HEAD = f'SELECT {_listed(Head)} FROM riffdb_head WHERE "partition" = ?'
+PUT_HEAD = f'{_insert("riffdb_head", Head)} ON CONFLICT ("partition") DO UPDATE SET {_replacing(Head, "partition")}'
+
+_RECORD = f"SELECT {_listed(CommitRecord)} FROM riffdb_commit"
+RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key" = ?'
+RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
+RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
+ADD_RECORD = _insert("riffdb_commit", CommitRecord)
+
+CAPABILITY_OF_TOKEN = f"SELECT {_listed(Capability)} FROM riffdb_capability WHERE token_hash = ?"
+CAPABILITIES = f"SELECT {_listed(Capability)} FROM riffdb_capability ORDER BY position"
+PUT_CAPABILITY = (
+    f"{_insert('riffdb_capability', Capability)} ON CONFLICT (id) DO UPDATE SET {_replacing(Capability, 'id')}"
+)
+
+CONTRACTS = f"SELECT {_listed(DeployedContract)} FROM riffdb_contract ORDER BY position"
+ADD_CONTRACT = _insert("riffdb_contract", DeployedContract)

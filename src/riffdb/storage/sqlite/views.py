@@ -1,0 +1,132 @@
+"""What snapshots and transactions read: prepared statements by key or by index, one row function a table.
+
+A snapshot is fixed when its block begins, on a connection of its own. Absent: writing.
+"""
+
+from collections.abc import Collection, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from riffdb.core.layout import Key, Row, Table
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, Identity
+from riffdb.storage.protocol import Scan
+from riffdb.storage.sqlite import statements as sql
+from riffdb.storage.sqlite.open_file import OpenFile, Tables
+from riffdb.storage.views import View, served
+
+
+class SqliteReader(View):
+    """The reads of the protocol, through the cursor that the view has while its block lasts."""
+
+    driver_errors = (apsw.Error,)
+
+    def __init__(self, file: OpenFile) -> None:
+        super().__init__()
+        self._file = file
+        self._cursor = file.cursor
+        self._tables: Tables = file.tables
+
+    def check_store(self) -> None:
+        """Refuse to serve after the file failed or was closed."""
+        self._file.check()
+
+    def failed(self, error: Exception) -> Exception:
+        """The error to raise for one of SQLite."""
+        return self._file.failed(error) if isinstance(error, apsw.Error) else error
+
+    @served
+    async def time(self) -> int:
+        return self._file.clock()
+
+    @served
+    async def heads(self, partitions: Collection[bytes]) -> dict[bytes, Head]:
+        return {row[0]: Head(*row) for row in self._each(sql.HEAD, [(partition,) for partition in partitions])}
+
+    @served
+    async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
+        return self._rows(table, keys)
+
+    @served
+    async def scan(self, scan: Scan) -> list[Row]:
+        statements = self._file.reading(self._tables, scan.table)
+        return list(map(statements.row, self._all(*statements.scan(scan))))
+
+    @served
+    async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
+        records = [CommitRecord(*row) for row in self._each(sql.RECORD_OF_IDENTITY, identities)]
+        return {record.identity: record for record in records if record.identity is not None}
+
+    @served
+    async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
+        return [CommitRecord(*row) for row in self._all(sql.RECORDS_AFTER, (partition, after, max(limit, 0)))]
+
+    @served
+    async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:
+        rows = self._each(sql.RECORD_OF_SEQUENCE, [(partition, sequence) for sequence in sequences])
+        return {record.sequence: record for record in (CommitRecord(*row) for row in rows)}
+
+    @served
+    async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:
+        rows = self._each(sql.CAPABILITY_OF_TOKEN, [(token_hash,) for token_hash in token_hashes])
+        return {capability.token_hash: capability for capability in (Capability(*row) for row in rows)}
+
+    @served
+    async def capability_list(self) -> list[Capability]:
+        return [Capability(*row) for row in self._all(sql.CAPABILITIES)]
+
+    @served
+    async def contracts(self) -> list[DeployedContract]:
+        return [DeployedContract(*row) for row in self._all(sql.CONTRACTS)]
+
+    def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._cursor.execute(statement, values).fetchall()
+
+    def _each(self, statement: str, values: Collection[tuple[Any, ...]]) -> list[Any]:
+        """The rows of a statement that finds at most one, for each of the values."""
+        execute = self._cursor.execute
+        found = [execute(statement, value).fetchone() for value in values]
+        return [row for row in found if row is not None]
+
+    def _rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
+        statements = self._file.reading(self._tables, table)
+        execute, select = self._cursor.execute, statements.select
+        to_values, to_row = statements.key_values, statements.row
+        found = {}
+        for key in keys:
+            row = execute(select, to_values(key)).fetchone()
+            if row is not None:
+                found[key] = to_row(row)
+        return found
+
+
+class SqliteSnapshot(SqliteReader):
+    """A consistent read of what was committed when its block began."""
+
+    async def __aenter__(self) -> Self:
+        self._file.check_process()
+        self._tables = self._file.tables
+        try:
+            self._cursor = self._file.readers.borrow()
+            try:
+                self._cursor.execute(sql.BEGIN_SNAPSHOT)
+                self._cursor.execute(sql.FIX_SNAPSHOT).fetchone()
+            except BaseException:
+                self._cursor.connection.close(True)
+                raise
+        except apsw.Error as error:
+            raise self._file.failed(error) from error
+        self.is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.is_open = False
+        try:
+            self._cursor.execute(sql.END_SNAPSHOT)
+        except BaseException:
+            self._cursor.connection.close(True)
+            raise
+        self._file.readers.give_back(self._cursor)

@@ -1,0 +1,596 @@
+"""The suite that every store passes: what is written comes back, in order, whole or not at all."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riffdb.core.errors import RiffError
+from riffdb.core.failpoints import FailpointError, arm
+from riffdb.core.layout import Column, ColumnKind, Index, Row, Table
+from riffdb.core.records import Batch, DeployedContract, Head, Mutation
+from riffdb.core.stepping import step
+from riffdb.storage.protocol import Reader, Scan, Transaction
+from tests.conformance.stores import (
+    KINDS,
+    Place,
+    capability,
+    deletes,
+    everything,
+    head,
+    inserts,
+    place_of,
+    record,
+    updates,
+)
+
+U64_MAX = (1 << 64) - 1
+I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
+ALL_UNICODE = "".join(chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
+
+VALUES: dict[ColumnKind, list[Any]] = {
+    "bool": [False, True],
+    "int": [I64_MIN, -1, 0, 1, I64_MAX],
+    "u64": [0, 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, U64_MAX],
+    "text": ["", "A", "a", "a b", "ab", "ä", "\uffff", "\U0001f600", "\U0010ffff"],
+    "blob": [b"", b"\0", b"\0\0", b"a", b"a\0", b"\xff", b"\xff\xff"],
+    "decimal": [-(10**38) + 1, -(1 << 64), -1, 0, 1, 1 << 64, 10**38 - 1],
+}
+"""Values of every kind, ascending."""
+
+P, Q = b"\x01" + b"p" * 16, b"\x01" + b"q" * 16
+
+
+def wide(kind: ColumnKind) -> Table:
+    """A table whose column `value` is of the kind, null allowed, with an index each way."""
+    return Table(
+        f"of_{kind}",
+        (Column("home", "blob"), Column("id", "int"), Column("value", kind, True), Column("revision", "u64")),
+        (0, 1),
+        (Index("up", (0, 2, 1), (False, False, False)), Index("down", (0, 2, 1), (False, True, False))),
+    )
+
+
+WORK = Table(
+    "work",
+    (
+        Column("id", "blob"),
+        Column("tenant", "text"),
+        Column("due", "int"),
+        Column("owner", "blob", True),
+        Column("token", "u64"),
+        Column("revision", "u64"),
+        Column("commit_sequence", "u64"),
+    ),
+    (1, 0),
+    (Index("work__due", (1, 2, 0), (False, False, False)), Index("work__owner", (1, 3, 0), (False, False, False))),
+)
+
+
+def work(number: int, tenant: str = "a", *, due: int = 0, owner: bytes | None = None, revision: int = 1) -> Row:
+    return (bytes([number]), tenant, due, owner, number, revision, revision)
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    found = place_of(request.param, tmp_path)
+    yield found
+    step(found.store.close())
+
+
+def rows_of(place: Place, table: Table, *rows: Row) -> dict[Any, Row]:
+    return place.read(lambda reader: reader.rows(table, [table.key_of(row) for row in rows]))
+
+
+def scan(place: Place, *arguments: Any, **bounds: Any) -> list[Row]:
+    return place.read(lambda reader: reader.scan(Scan(*arguments, **bounds)))
+
+
+# Rows of every kind
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_kind_come_back_as_they_were(place: Place, kind: ColumnKind) -> None:
+    table = wide(kind)
+    rows = [(P, number, value, U64_MAX) for number, value in enumerate([None, *VALUES[kind]])]
+    place.write(Batch(mutations=inserts(table, *rows)), table)
+    found = rows_of(place, table, *rows)
+    assert list(found.values()) == rows
+    assert [type(row[2]) for row in found.values()] == [type(row[2]) for row in rows]
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_kind_are_keys(place: Place, kind: ColumnKind) -> None:
+    table = Table("keyed", (Column("id", kind), Column("revision", "u64")), (0,))
+    rows = [(value, number) for number, value in enumerate(VALUES[kind])]
+    place.write(Batch(mutations=inserts(table, *reversed(rows))), table)
+    assert list(rows_of(place, table, *rows).items()) == [((row[0],), row) for row in rows]
+    assert scan(place, table, None, ()) == rows
+    place.write(Batch(mutations=[*updates(table, *((row[0], 99) for row in rows[1:])), *deletes(table, rows[0])]))
+    assert scan(place, table, None, ()) == [(row[0], 99) for row in rows[1:]]
+
+
+def test_long_values_come_back_as_they_were(place: Place) -> None:
+    text, blob = wide("text"), wide("blob")
+    rows = [(P, 1, ALL_UNICODE, 1), (P, 2, "x" * 65_536, 1)]
+    long = (P, 1, bytes(range(256)) * 256, 1)
+    place.write(Batch(mutations=inserts(text, *rows) + inserts(blob, long)), text, blob)
+    assert list(rows_of(place, text, *rows).values()) == rows
+    assert rows_of(place, blob, long) == {(P, 1): long}
+
+
+def test_a_missing_row_is_left_out(place: Place) -> None:
+    place.write(Batch(mutations=inserts(WORK, work(1))), WORK)
+    assert rows_of(place, WORK, work(2), work(1), work(1)) == {("a", b"\1"): work(1)}
+    assert place.read(lambda reader: reader.rows(WORK, [])) == {}
+
+
+def test_names_that_are_words_of_sql_work(place: Place) -> None:
+    table = Table(
+        "select",
+        tuple(Column(name, "text", name == "null") for name in ("from", "where", "null", 'quo"te', "rowid", "Ünï")),
+        (1, 0),
+        (Index("order", (1, 2, 0), (False, True, False)), Index("index", (1, 5, 0), (False, False, False))),
+    )
+    rows = [("1", "w", None, "q", "r", "u"), ("2", "w", "n", "q", "r", "u")]
+    place.write(Batch(mutations=inserts(table, *rows)), table)
+    assert scan(place, table, table.indexes[0], ("w",)) == [rows[1], rows[0]]
+    changed = ("1", "w", "z", "q", "r", "u")
+    place.write(Batch(mutations=updates(table, changed)))
+    assert scan(place, table, table.indexes[0], ("w",)) == [changed, rows[1]]
+
+
+# Scans
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_an_index_walks_in_order_null_first(place: Place, kind: ColumnKind) -> None:
+    table = wide(kind)
+    values = [None, *VALUES[kind]]
+    rows = [
+        (P, number, value, 1) for value in values for number in (2 * values.index(value), 2 * values.index(value) + 1)
+    ]
+    other = [(Q, number, value, 1) for number, value in enumerate(values)]
+    place.write(Batch(mutations=inserts(table, *reversed(rows), *other)), table)
+    up, down = table.indexes
+    falling = sorted(rows, key=lambda row: (-values.index(row[2]), row[1]))
+    assert scan(place, table, up, (P,)) == rows
+    assert scan(place, table, up, (P,), reverse=True) == rows[::-1]
+    assert scan(place, table, down, (P,)) == falling
+    assert scan(place, table, down, (P,), reverse=True) == falling[::-1]
+    assert scan(place, table, up, (P,), limit=3) == rows[:3]
+    assert scan(place, table, up, (P,), limit=0) == []
+    for value in values:
+        assert scan(place, table, up, (P, value)) == [row for row in rows if row[2] == value]
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("name", ["up", "down"])
+def test_bounds_hold_at_every_value_and_leave_null_out(place: Place, kind: ColumnKind, name: str) -> None:
+    table = wide(kind)
+    values = VALUES[kind]
+    rows = [(P, number, value, 1) for number, value in enumerate([None, *values])]
+    place.write(Batch(mutations=inserts(table, *rows, *((Q, *row[1:]) for row in rows))), table)
+    index = next(index for index in table.indexes if index.name == name)
+    for low in range(len(values)):
+        for high in range(low, len(values)):
+            for lower_in, upper_in in ((True, True), (True, False), (False, True), (False, False)):
+                expected = [
+                    value
+                    for position, value in enumerate(values)
+                    if low + (not lower_in) <= position <= high - (not upper_in)
+                ]
+                found = scan(place, table, index, (P,), (values[low], lower_in), (values[high], upper_in))
+                assert [row[2] for row in found] == (expected if name == "up" else expected[::-1])
+        above = [row[2] for row in scan(place, table, index, (P,), lower=(values[low], True), reverse=True)]
+        assert above == (values[low:][::-1] if name == "up" else values[low:])
+        below = [row[2] for row in scan(place, table, index, (P,), upper=(values[low], False))]
+        assert below == (values[:low] if name == "up" else values[:low][::-1])
+
+
+def test_the_key_is_walked_by_prefix_and_range(place: Place) -> None:
+    rows = [work(number, tenant) for tenant in ("a", "b") for number in (1, 2, 3, 4)]
+    place.write(Batch(mutations=inserts(WORK, *reversed(rows))), WORK)
+    assert scan(place, WORK, None, ()) == rows
+    assert scan(place, WORK, None, ("b",)) == rows[4:]
+    assert scan(place, WORK, None, ("b",), (b"\2", True), (b"\4", False)) == rows[5:7]
+    assert scan(place, WORK, None, ("b", b"\3")) == [rows[6]]
+    assert scan(place, WORK, None, (), lower=("a", False)) == rows[4:]
+    assert scan(place, WORK, None, ("c",)) == []
+
+
+# Writing
+
+
+def test_updates_and_deletes_reach_rows_and_indexes(place: Place) -> None:
+    rows = [work(number, due=number) for number in range(1, 6)]
+    place.write(Batch(mutations=inserts(WORK, *rows)), WORK)
+    moved, owned = work(1, due=9, revision=2), work(3, due=3, owner=b"me", revision=2)
+    place.write(Batch(mutations=updates(WORK, moved, owned) + deletes(WORK, rows[1])))
+    assert scan(place, WORK, WORK.indexes[0], ("a",)) == [owned, rows[3], rows[4], moved]
+    assert scan(place, WORK, WORK.indexes[1], ("a", b"me")) == [owned]
+
+
+def test_an_update_of_a_row_that_was_read_reaches_every_index(place: Place) -> None:
+    before = [work(number, due=number) for number in (1, 2, 3, 4)]
+    place.write(Batch(mutations=inserts(WORK, *before)), WORK)
+    after = [
+        work(1, due=1, owner=b"x", revision=2),
+        work(2, due=-2, revision=2),
+        work(3, due=-3, owner=b"x", revision=2),
+        work(4, due=4, revision=2),
+    ]
+
+    async def read_and_update(transaction: Transaction) -> None:
+        assert set((await transaction.rows(WORK, [WORK.key_of(row) for row in before])).values()) == set(before)
+        await transaction.write(Batch(mutations=updates(WORK, *after)))
+
+    place.transact(read_and_update)
+    place.settle()
+    assert place.all_rows(WORK) == set(after)
+    assert scan(place, WORK, WORK.indexes[0], ("a",)) == [after[2], after[1], after[0], after[3]]
+    assert scan(place, WORK, WORK.indexes[1], ("a", b"x")) == [after[0], after[2]]
+    assert scan(place, WORK, WORK.indexes[1], ("a", None)) == [after[1], after[3]]
+
+
+def test_a_row_made_and_removed_in_one_batch_leaves_nothing(place: Place) -> None:
+    place.write(Batch(mutations=[Mutation("work", ("a", b"\1"), None, existed=False)]), WORK)
+    assert place.all_rows(WORK) == set()
+
+
+def test_a_transaction_reads_what_it_wrote_and_prepared(place: Place) -> None:
+    async def run(transaction: Transaction) -> list[Row]:
+        await transaction.prepare([WORK])
+        assert await transaction.rows(WORK, [("a", b"\1")]) == {}
+        await transaction.write(
+            Batch(mutations=inserts(WORK, work(1)), heads=[head(P, 1)], records=[record(P, 1, "k")])
+        )
+        assert await transaction.heads([P]) == {P: head(P, 1)}
+        assert await transaction.answered([(P, "Claim", "k")]) == {(P, "Claim", "k"): record(P, 1, "k")}
+        return await transaction.scan(everything(WORK))
+
+    assert place.transact(run) == [work(1)]
+
+
+def full_batch() -> Batch:
+    return Batch(
+        heads=[head(P, 1), head(Q, 1)],
+        records=[record(P, 1, "k"), record(Q, 1)],
+        mutations=inserts(WORK, work(1)),
+        capabilities=[capability("one")],
+        contracts=[DeployedContract("queue", 1, b"p" * 32, "{}", 7)],
+    )
+
+
+def contents(place: Place) -> list[Any]:
+    async def read(reader: Reader) -> list[Any]:
+        return [
+            await reader.heads([P, Q]),
+            await reader.log(P, 0, 10),
+            await reader.log(Q, 0, 10),
+            await reader.answered([(P, "Claim", "k")]),
+            await reader.capability_list(),
+            await reader.contracts(),
+        ]
+
+    return place.read(read)
+
+
+class ChangedMindError(Exception):
+    """Raised in a block to leave it."""
+
+
+def test_a_batch_is_kept_whole(place: Place) -> None:
+    place.write(full_batch(), WORK)
+    assert contents(place) == [
+        {P: head(P, 1), Q: head(Q, 1)},
+        [record(P, 1, "k")],
+        [record(Q, 1)],
+        {(P, "Claim", "k"): record(P, 1, "k")},
+        [capability("one")],
+        [DeployedContract("queue", 1, b"p" * 32, "{}", 7)],
+    ]
+    assert place.all_rows(WORK) == {work(1)}
+
+
+@pytest.mark.parametrize("error", [ChangedMindError, KeyboardInterrupt, GeneratorExit])
+def test_a_block_that_raises_leaves_nothing(place: Place, error: type[BaseException]) -> None:
+    before = contents(place)
+
+    async def run(transaction: Transaction) -> None:
+        await transaction.prepare([WORK])
+        await transaction.write(full_batch())
+        raise error
+
+    with pytest.raises(error):
+        place.transact(run)
+    place.settle()
+    assert contents(place) == before == [{}, [], [], {}, [], []]
+    with pytest.raises(RiffError, match="has no table work"):
+        place.all_rows(WORK)
+    place.write(full_batch(), WORK)
+    assert place.all_rows(WORK) == {work(1)}
+
+
+CONTRADICTIONS = {
+    "a row that is there is made": Batch(mutations=inserts(WORK, work(2), work(1))),
+    "a row that is missing is changed": Batch(mutations=updates(WORK, work(1, due=5), work(2))),
+    "a row that is missing is removed": Batch(mutations=deletes(WORK, work(1), work(2))),
+    "a sequence is used again": Batch(records=[record(P, 2), record(P, 1)]),
+    "an identity is used again": Batch(records=[record(P, 2, "new"), record(P, 3, "k")]),
+    "an identity stands in the batch twice": Batch(records=[record(P, 2, "new"), record(P, 3, "new")]),
+    "a token is another capability's": Batch(capabilities=[capability("two"), capability("three", token="one")]),
+    "the table is unknown": Batch(mutations=[Mutation("other", (1,), (1,), existed=False)]),
+}
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_a_batch_that_contradicts_the_store_is_refused_whole(place: Place, what: str) -> None:
+    place.write(full_batch(), WORK)
+    before = contents(place)
+    batch = CONTRADICTIONS[what]
+    batch = Batch([head(P, 9)], [record(Q, 5, "q"), *batch.records], batch.mutations, batch.capabilities)
+    with pytest.raises(RiffError) as caught:
+        place.write(batch)
+    assert caught.value.code == "RDB-E-INTERNAL"
+
+    async def swallow(transaction: Transaction) -> None:
+        with suppress(RiffError):
+            await transaction.write(batch)
+
+    with pytest.raises(AssertionError, match="rolled back"):
+        place.transact(swallow)
+    place.settle()
+    assert contents(place) == before
+    assert place.all_rows(WORK) == {work(1)}
+
+
+def test_a_unique_index_refuses_a_second_row_and_ignores_nulls(place: Place) -> None:
+    columns = (Column("id", "int"), Column("name", "text", True), Column("revision", "u64"))
+    table = Table("named", columns, (0,), (Index("name", (1,), (False,), unique=True),))
+    rows = [(1, "a", 1), (2, "b", 1), (3, None, 1), (4, None, 1)]
+    place.write(Batch(mutations=inserts(table, *rows)), table)
+    for refused in (inserts(table, (5, "a", 1)), updates(table, (2, "a", 2)), updates(table, (3, "b", 2))):
+        with pytest.raises(RiffError) as caught:
+            place.write(Batch(mutations=refused))
+        assert caught.value.code == "RDB-E-INTERNAL"
+    exchanged = [(1, "b", 2), (2, "a", 2)]
+    place.write(Batch(mutations=updates(table, *exchanged)))
+    replaced = (5, "b", 1)
+    place.write(Batch(mutations=inserts(table, replaced) + deletes(table, exchanged[0])))
+    assert place.all_rows(table) == {exchanged[1], replaced, *rows[2:]}
+
+
+# Tables
+
+
+def test_prepare_makes_what_is_missing_and_keeps_the_rows(place: Place) -> None:
+    bare = Table(WORK.name, WORK.columns, WORK.key, WORK.indexes[:1])
+    place.write(Batch(mutations=inserts(WORK, work(1, due=2), work(2, due=1))), bare)
+    place.write(Batch(), WORK, wide("int"))
+    assert scan(place, WORK, WORK.indexes[1], ("a", None), reverse=True) == [work(2, due=1), work(1, due=2)]
+    assert scan(place, bare, bare.indexes[0], ("a",)) == [work(2, due=1), work(1, due=2)]
+    place.write(Batch(mutations=updates(WORK, work(1, due=3, owner=b"x"))), WORK)
+    assert scan(place, WORK, WORK.indexes[1], ("a", b"x")) == [work(1, due=3, owner=b"x")]
+
+
+OTHER_LAYOUTS = {
+    "a column more": Table(WORK.name, (*WORK.columns, Column("more", "int", True)), WORK.key, WORK.indexes),
+    "a column of another kind": Table(WORK.name, (*WORK.columns[:-1], Column("commit_sequence", "int")), (1, 0)),
+    "another key": Table(WORK.name, WORK.columns, (0, 1), WORK.indexes),
+    "an index less": Table(WORK.name, WORK.columns, WORK.key, WORK.indexes[:1]),
+    "an index of other columns": Table(
+        WORK.name, WORK.columns, WORK.key, (WORK.indexes[0], Index("work__owner", (3, 0), (False, False)))
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_LAYOUTS)
+def test_prepare_lays_no_table_out_anew(place: Place, what: str) -> None:
+    place.write(Batch(mutations=inserts(WORK, work(1))), WORK)
+    with pytest.raises(RiffError) as caught:
+        place.write(Batch(), wide("int"), OTHER_LAYOUTS[what])
+    assert caught.value.code == "RDB-E-APPROVAL"
+    with pytest.raises(RiffError, match="has no table of_int"):
+        place.all_rows(wide("int"))
+    assert place.all_rows(WORK) == {work(1)}
+
+
+@pytest.mark.parametrize("name", ["riffdb_commit", "RiffDB_x", "sqlite_master"])
+def test_names_of_the_store_itself_are_not_given_away(place: Place, name: str) -> None:
+    with pytest.raises(AssertionError, match="belongs to the store"):
+        place.write(Batch(), Table(name, WORK.columns, WORK.key))
+
+
+# Log, identities, heads, capabilities, contracts
+
+
+def test_the_log_is_read_without_gaps(place: Place) -> None:
+    records = {partition: [record(partition, number) for number in range(1, 21)] for partition in (P, Q)}
+    for start in range(0, 20, 5):
+        batch = [entry for partition in (P, Q) for entry in records[partition][start : start + 5]]
+        place.write(Batch(records=batch))
+    read: list[Any] = []
+    while page := place.read(lambda reader: reader.log(P, len(read), 7)):
+        read.extend(page)
+    assert read == records[P]
+    assert place.read(lambda reader: reader.log(Q, 18, 100)) == records[Q][18:]
+    assert place.read(lambda reader: reader.log(Q, 20, 100)) == []
+    assert place.read(lambda reader: reader.log(Q, 0, 0)) == []
+    assert place.read(lambda reader: reader.log(b"none", 0, 9)) == []
+    assert place.read(lambda reader: reader.records(P, [3, 21, 1])) == {3: records[P][2], 1: records[P][0]}
+
+
+def test_an_identity_is_one_partition_command_and_key(place: Place) -> None:
+    records = [
+        record(P, 1, "k"),
+        record(P, 2, "K"),
+        record(P, 3, "k", "Create"),
+        record(Q, 1, "k"),
+        record(P, 4),
+        record(P, 5),
+        record(P, 6, ""),
+    ]
+    place.write(Batch(records=records))
+    asked = [
+        *(entry.identity for entry in records if entry.identity is not None),
+        (Q, "Create", "k"),
+        (P, "Claim", "z"),
+    ]
+    assert place.read(lambda reader: reader.answered(asked)) == {
+        entry.identity: entry for entry in records if entry.identity is not None
+    }
+    assert place.read(lambda reader: reader.answered([])) == {}
+
+
+def test_heads_move_and_the_system_partition_has_one(place: Place) -> None:
+    place.write(Batch(heads=[head(P, 1), head(b"", 1)]))
+    place.write(Batch(heads=[head(P, 2), head(Q, 1)]))
+    assert place.read(lambda reader: reader.heads({P, Q, b"", b"none"})) == {
+        P: head(P, 2),
+        Q: head(Q, 1),
+        b"": head(b"", 1),
+    }
+    latest = Head(P, I64_MAX, I64_MAX, b"")
+    place.write(Batch(heads=[latest]))
+    assert place.read(lambda reader: reader.heads([P])) == {P: latest}
+
+
+def test_capabilities_stand_in_order_of_creation_and_can_be_revoked(place: Place) -> None:
+    names = ["z", "a", "m"]
+    for name in names:
+        place.write(Batch(capabilities=[capability(name)]))
+    revoked = capability("a", revoked_at=9)
+    place.write(Batch(capabilities=[revoked]))
+    assert place.read(lambda reader: reader.capability_list()) == [capability("z"), revoked, capability("m")]
+    hashes = [revoked.token_hash, capability("m").token_hash, b"none"]
+    assert place.read(lambda reader: reader.capabilities(hashes)) == {
+        hashes[0]: revoked,
+        hashes[1]: capability("m"),
+    }
+
+
+def test_contracts_stand_oldest_first(place: Place) -> None:
+    contracts = [DeployedContract("queue", version, bytes([version]), "{}", 5) for version in (2, 1, 2)]
+    for contract in contracts:
+        place.write(Batch(contracts=[contract]))
+    assert place.read(lambda reader: reader.contracts()) == contracts
+
+
+# Views
+
+
+def test_a_snapshot_sees_one_state_while_others_write(place: Place) -> None:
+    place.write(Batch(heads=[head(P, 1)], records=[record(P, 1)], mutations=inserts(WORK, work(1), work(2))), WORK)
+
+    async def run() -> None:
+        async with place.store.snapshot() as early:
+            for number in (2, 3):
+                async with place.store.transaction() as transaction:
+                    await transaction.write(
+                        Batch(
+                            heads=[head(P, number)],
+                            records=[record(P, number)],
+                            mutations=updates(WORK, work(1, revision=number)) + inserts(WORK, work(10 + number)),
+                        )
+                    )
+                    async with place.store.snapshot() as beside:
+                        assert await beside.heads([P]) == {P: head(P, number - 1)}
+                        assert (await beside.rows(WORK, [("a", b"\1")]))["a", b"\1"] == work(1, revision=number - 1)
+                assert await early.heads([P]) == {P: head(P, 1)}
+                assert await early.log(P, 0, 10) == [record(P, 1)]
+                assert await early.scan(everything(WORK)) == [work(1), work(2)]
+
+    step(run())
+    assert place.all_rows(WORK) == {work(1, revision=3), work(2), work(12), work(13)}
+
+
+def test_a_view_serves_inside_its_block_alone(place: Place) -> None:
+    async def run() -> list[Reader]:
+        async with place.store.snapshot() as reader:
+            pass
+        async with place.store.transaction() as transaction:
+            pass
+        return [reader, transaction]
+
+    for view in step(run()):
+        with pytest.raises(AssertionError, match="outside its block"):
+            step(view.contracts())
+
+
+def test_a_transaction_inside_a_transaction_is_a_fault(place: Place) -> None:
+    async def run(_transaction: Transaction) -> None:
+        async with place.store.transaction():
+            raise ChangedMindError
+
+    with pytest.raises(AssertionError, match="inside a transaction"):
+        place.transact(run)
+    place.write(Batch(heads=[head(P, 1)]))
+
+
+def test_a_transaction_writes_once(place: Place) -> None:
+    async def run(transaction: Transaction) -> None:
+        await transaction.write(Batch(heads=[head(P, 1)]))
+        await transaction.write(Batch(heads=[head(P, 2)]))
+
+    with pytest.raises(AssertionError, match="at most once"):
+        place.transact(run)
+    assert place.read(lambda reader: reader.heads([P])) == {}
+
+
+def test_a_closed_store_says_so(place: Place) -> None:
+    async def run() -> None:
+        async with place.store.snapshot() as reader:
+            await place.store.close()
+            await place.store.close()
+            await reader.contracts()
+
+    for attempt in (run, lambda: place.store.snapshot().__aenter__(), lambda: place.store.transaction().__aenter__()):
+        with pytest.raises(RiffError) as caught:
+            step(attempt())
+        assert (caught.value.code, caught.value.message) == (
+            "RDB-E-UNAVAILABLE",
+            "the store is closed; open it again",
+        )
+    assert place.store.failure is None
+
+
+def test_time_is_the_clock_of_the_store(place: Place) -> None:
+    async def run(reader: Reader) -> list[int]:
+        return [await reader.time() for _ in range(100)]
+
+    times = place.read(run) + place.transact(run)
+    assert times == sorted(times)
+    assert times[0] > 1_600_000_000_000_000
+
+
+def test_the_incarnation_stays(place: Place) -> None:
+    incarnation = place.store.incarnation
+    assert len(incarnation) == 36
+    place.reopen()
+    assert place.store.incarnation == incarnation
+
+
+# Failpoints
+
+
+@pytest.fixture
+def _disarmed() -> Iterator[None]:
+    yield
+    arm(None)
+
+
+@pytest.mark.usefixtures("_disarmed")
+@pytest.mark.parametrize(("label", "kept"), [("commit.before", set()), ("commit.after", {work(1)})])
+def test_failpoints_stand_on_both_sides_of_the_commit(place: Place, label: str, kept: set[Row]) -> None:
+    place.write(Batch(), WORK)
+    arm(f"{label}:raise")
+    place.transact(lambda transaction: transaction.contracts())  # nothing was written: no label is hit
+    with pytest.raises(FailpointError):
+        place.write(Batch(mutations=inserts(WORK, work(1))))
+    place.settle()
+    assert place.all_rows(WORK) == kept
+    place.write(Batch(mutations=inserts(WORK, work(2))))
+    assert place.all_rows(WORK) == kept | {work(2)}
