@@ -5,6 +5,7 @@ a row and a recomputation of state need. `answer` is the JSON text of the answer
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from riffdb.core.layout import Key, Row
 
@@ -12,8 +13,7 @@ Identity = tuple[bytes, str, str]
 """(partition, command name, request key)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The newest commit of a partition: its sequence, transaction time (µs) and chain hash (32 bytes)."""
 
     partition: bytes
@@ -22,8 +22,7 @@ class Head:
     chain: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """One durable entry of a partition's log.
 
     `key` is None for acts without an idempotency key. `input`, `changes` and `events` are canonical JSON texts.
@@ -55,8 +54,7 @@ class CommitRecord:
         return None if self.key is None else (self.partition, self.command, self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(NamedTuple):
     """The facts of a bearer token, whose SHA-256 alone is kept; times in µs, None where there is no end.
 
     An empty `role` means operator. `partition` restricts to one partition (its byte form).
@@ -74,8 +72,7 @@ class Capability:
     creator: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeployedContract:
+class DeployedContract(NamedTuple):
     """A contract as it was put on the database: its application, version, plan hash, plan JSON text, and when (µs)."""
 
     application: str
@@ -85,8 +82,7 @@ class DeployedContract:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(NamedTuple):
     """The new content of one row; `row` None deletes it. `existed`: whether the key had a row before the batch."""
 
     table: str

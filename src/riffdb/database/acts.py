@@ -5,7 +5,7 @@ An act runs alone at the door, between batches of commands. Absent: reading appl
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -122,7 +122,7 @@ async def revoke_capability(transaction: Transaction, contract: Contract, caller
     if found.revoked_at is not None:
         return found
     head, record = await _system_commit(transaction, contract, caller, "capability.revoke", {"id": identity}, "revoked")
-    revoked = replace(found, revoked_at=record.time)
+    revoked = found._replace(revoked_at=record.time)
     await transaction.write(Batch(heads=[head], records=[record], capabilities=[revoked]))
     return revoked
 

@@ -78,7 +78,10 @@ class InputCodec:
 
 
 class RowCodec:
-    """The wire forms of one entity's rows: whole without secrets, by changed fields, and of keys."""
+    """The wire forms of one entity's rows: whole without secrets, by changed fields, and of keys.
+
+    The wire form of the newest row is kept: an answer's payload and the record of the change show the same row.
+    """
 
     def __init__(self, entity: EntityPlan, enums: Enums) -> None:
         self.entity = entity.name
@@ -88,15 +91,15 @@ class RowCodec:
         self._fields = tuple(
             (name, position, encoder(types[name], enums)) for position, name in enumerate(entity.columns)
         )
-        self._shown = tuple(part for part in self._fields if part[0] in shown)
+        self._hidden = tuple(name for name in entity.columns if name not in shown)
         order = entity.storage_key
         self._key = tuple((part.name, order.index(part.name), encoder(part.type, enums)) for part in entity.key)
+        self._newest: tuple[Row, dict[str, Any]] = ((), {})
 
     def row(self, row: Row) -> dict[str, Any]:
         """The whole row with its revision, secrets left out."""
-        wire = {name: encode(row[position]) for name, position, encode in self._shown}
-        wire["revision"] = str(row[self.revision_position])
-        return wire
+        wire = self._whole(row)
+        return {name: wire[name] for name in wire if name not in self._hidden} if self._hidden else wire
 
     def key(self, key: Key) -> dict[str, Any]:
         """A storage key by field name, in declared order."""
@@ -106,11 +109,20 @@ class RowCodec:
         """The fields of `after` that differ from `before`; all of them for a new row, none for a deleted one."""
         if after is None:
             return {}
+        wire = self._whole(after)
         return {
-            name: encode(after[position])
-            for name, position, encode in self._fields
+            name: wire[name]
+            for name, position, _ in self._fields
             if before is None or before[position] != after[position]
         }
+
+    def _whole(self, row: Row) -> dict[str, Any]:
+        newest, wire = self._newest
+        if newest is not row:
+            wire = {name: encode(row[position]) for name, position, encode in self._fields}
+            wire["revision"] = str(row[self.revision_position])
+            self._newest = (row, wire)
+        return wire
 
 
 @dataclass(frozen=True)
