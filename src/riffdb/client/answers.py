@@ -111,6 +111,7 @@ class AnswerReader:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self.request_keys = {command.name: command.idempotency_key for command in plan.commands}
         self._commands: dict[str, dict[str, tuple[bool, Convert]]] = {}
         self._queries: dict[str, Convert] = {}
 

@@ -8,9 +8,10 @@ made.
 from types import TracebackType
 from typing import Any, Self
 
+from uuid_utils import uuid7
+
 from riffdb.client.answers import Answer, AnswerReader, QueryAnswer
 from riffdb.client.transport import Transport
-from riffdb.core.ids import uuid7
 from riffdb.core.stepping import stepped
 from riffdb.plan import Plan
 
@@ -28,12 +29,11 @@ class Calls:
 
     async def _command(self, name: str, /, **inputs: object) -> Answer:
         """Run a command durably. Declared failures are answers; what could not be done is a `RiffError`."""
-        plan = await self._transport.plan()
-        declared = next((command for command in plan.commands if command.name == name), None)
-        if declared is not None and declared.idempotency_key is not None:
-            inputs.setdefault(declared.idempotency_key, str(uuid7()))
-        raw = await self._transport.command(name, inputs)
-        return (await self._answers()).command(name, raw)
+        answers = self._reader or await self._answers()
+        key = answers.request_keys.get(name)
+        if key is not None and key not in inputs:
+            inputs[key] = str(uuid7())
+        return answers.command(name, await self._transport.command(name, inputs))
 
     async def _resolve(self, name: str, /, **inputs: object) -> Answer:
         """The stored answer under a key (with the partition's inputs); `RDB-E-ABSENT` if nothing is recorded now."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # UTC is meant; its text is made without an offset
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
+_TEXTS_KEPT = 4_096
+"""One command shows the same ids and times in its answer, its record and its changes."""
 
 
 def decoder(value_type: Type, enums: Enums) -> Decoder:
@@ -261,12 +264,14 @@ def _same(value: Any) -> Any:
     return value
 
 
+@lru_cache(_TEXTS_KEPT)
 def uuid_text(value: bytes) -> str:
     """The lower-case hyphenated form of 16 bytes."""
     text = value.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+@lru_cache(_TEXTS_KEPT)
 def timestamp_text(value: int) -> str:
     """RFC 3339 with six digits and `Z` of microseconds since 1970-01-01."""
     return (_NAIVE_EPOCH + timedelta(microseconds=value)).isoformat(timespec="microseconds") + "Z"

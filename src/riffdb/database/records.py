@@ -100,9 +100,6 @@ def _change(rows: RowCodec, change: Change) -> dict[str, Any]:
 
 
 def chained(head: Head, **facts: Any) -> CommitRecord:
-    """A commit record whose chain hash covers the head's chain and every other fact of the record.
-
-    The facts are joined by NUL, which stands in none of them: no text of a contract holds it, and JSON escapes it.
-    """
-    parts = [fact.hex() if isinstance(fact, bytes) else "" if fact is None else str(fact) for fact in facts.values()]
-    return CommitRecord(**facts, chain=sha256("\0".join([head.chain.hex(), *parts]).encode()).digest())
+    """A commit record whose chain hash covers the head's chain and every other fact of the record, as a JSON list in
+    the order of the record's fields (bytes in base64)."""
+    return CommitRecord(**facts, chain=sha256(_encode([head.chain, *facts.values()])).digest())
