@@ -185,7 +185,7 @@ def test_the_queue_is_sound_as_it_ships() -> None:
     application, compilation = compile_application(QUEUE)
     assert compilation.diagnostics == ()
     assert compilation.plan is not None
-    assert application.schedules["DueWorkItems"].lease_seconds == 30
+    assert application.schedules["DueWorkItems"].in_flight == 4
 
 
 @pytest.mark.parametrize(

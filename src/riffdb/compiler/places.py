@@ -6,8 +6,9 @@ Absent: bulk commands and reimports, which no plan has yet.
 
 from collections.abc import Iterator, Sequence
 
+from riffdb.compiler.steps import all_steps
 from riffdb.core.diagnostics import Related
-from riffdb.plan.commands import BindStep, DecideStep, RequireStep, Step
+from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, RequireStep, Step
 from riffdb.syntax.tree import (
     BindStmt,
     CommandDecl,
@@ -24,6 +25,11 @@ from riffdb.syntax.tree import (
 )
 
 Declared = CommandDecl | ReimportDecl
+
+
+def is_whole(decl: Declared, command: CommandPlan) -> bool:
+    """Whether every statement has its step; one that has none was refused, and what rests on it is not judged."""
+    return sum(1 for _ in _statements(decl)) == sum(1 for _ in all_steps(command.steps))
 
 
 def command_place(decl: Declared) -> Related:

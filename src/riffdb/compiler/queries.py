@@ -22,7 +22,17 @@ from riffdb.core.spans import Span
 from riffdb.core.types import U64
 from riffdb.plan.expressions import Expression, Param
 from riffdb.plan.queries import ManyPlan, QueryPlan, SelectionPlan
-from riffdb.syntax.tree import FromStmt, LiteralExpr, Name, NameExpr, ParamExpr, PayloadItem, QueryDecl, Selection
+from riffdb.syntax.tree import (
+    FromStmt,
+    IndexMember,
+    LiteralExpr,
+    Name,
+    NameExpr,
+    ParamExpr,
+    PayloadItem,
+    QueryDecl,
+    Selection,
+)
 
 
 def lower_queries(draft: Draft, collector: Collector) -> Draft:
@@ -227,7 +237,7 @@ class _Query:
             not_yet(f"{word} in a query's condition", odd.expr.span, self.collector)
 
     def path(self, statement: FromStmt, entity: EntityDraft, condition: Condition, demand: Demand) -> Path | None:
-        """The path of the binding; None after a diagnostic."""
+        """The path of the binding; None after a diagnostic, or where an index of the entity is broken."""
         path = choose(entity.plan, demand)
         if path is not None:
             return path
@@ -240,7 +250,9 @@ class _Query:
                 help=f"write `order by {demand.ranged}, …`",
             )
             return None
-        missing_path(self.draft.declared.entities[entity.plan.name], entity, statement, demand, self.collector)
+        decl = self.draft.declared.entities[entity.plan.name]
+        if sum(isinstance(member, IndexMember) for member in decl.members) == len(entity.plan.indexes):
+            missing_path(decl, entity, statement, demand, self.collector)
         return None
 
     # --- the answer ----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ query also leaves out what somebody holds, and what stays in it after its work i
 Absent: the commands of the schedule.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from riffdb.compiler.access_paths import index_line, index_name
@@ -16,7 +16,7 @@ from riffdb.compiler.scheduled_commands import Leased, Scheduled
 from riffdb.compiler.steps import is_on_every_path
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.spans import Span
-from riffdb.core.types import TIMESTAMP, Type
+from riffdb.core.types import TIMESTAMP
 from riffdb.plan.commands import SetStep, Step, TransitionStep
 from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime
 from riffdb.plan.queries import ManyPlan, QueryPlan
@@ -25,10 +25,10 @@ from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What each item shows, with its type; where it is selected; the names of its due time and its revision."""
+    """What each item shows, how messages call it, and where it is selected."""
 
     title: str
-    fields: Mapping[str, Type]
+    fields: frozenset[str]
     span: Span
     selection: Selection | None
 
@@ -37,7 +37,7 @@ def check_items(items: Items, decl: ScheduleDecl, leased: Leased, collector: Col
     """Whether an item shows the key, a due time and the revision."""
     found = len(collector.diagnostics)
     _check_key(items, leased, collector)
-    _check_due(items, decl, collector)
+    _check_due(items, decl, leased, collector)
     if "revision" not in items.fields:
         message = f"{items.title} does not show `revision`, which a claim presents"
         collector.error("RDB-C825", message, items.span, fix=_addition(items, ("revision",)))
@@ -53,16 +53,21 @@ def _check_key(items: Items, leased: Leased, collector: Collector) -> None:
         collector.error("RDB-C822", message, items.span, fix=_addition(items, missing))
 
 
-def _check_due(items: Items, decl: ScheduleDecl, collector: Collector) -> None:
-    if decl.due is None:
+def _check_due(items: Items, decl: ScheduleDecl, leased: Leased, collector: Collector) -> None:
+    due, types = decl.due, leased.entity.types
+    if due is None or due.text in leased.entity.broken:
         return
-    kind = items.fields.get(decl.due.text)
+    kind = types.get(due.text)
     if kind is None:
-        message = f"{items.title} does not show `{decl.due.text}`"
-        collector.error("RDB-C823", message, decl.due.span, fix=_addition(items, (decl.due.text,)))
+        candidates = [name for name, other in types.items() if other == TIMESTAMP]
+        message = f"`{leased.entity.plan.name}` has no field `{due.text}`"
+        collector.unknown("RDB-C823", message, due, candidates)
     elif kind != TIMESTAMP:
-        message = f"a due time is a timestamp that is never null, and `{decl.due.text}` is `{kind}`"
-        collector.error("RDB-C824", message, decl.due.span, help="name a field of type `timestamp`")
+        message = f"a due time is a timestamp that is never null, and `{due.text}` is `{kind}`"
+        collector.error("RDB-C824", message, due.span, help="name a field of type `timestamp`")
+    elif due.text not in items.fields:
+        message = f"{items.title} does not show `{due.text}`"
+        collector.error("RDB-C823", message, due.span, fix=_addition(items, (due.text,)))
 
 
 def _addition(items: Items, names: tuple[str, ...]) -> Fix | None:
@@ -104,9 +109,8 @@ def query_items(
         fix = Fix("write `revision revision`, or leave the clause out", (Edit(decl.revision.span, "revision"),))
         collector.error("RDB-C826", message, decl.revision.span, fix=fix)
         return None
-    fields = {name: entity.types[name] for name in selection.fields}
     span, chosen = _selection_of(written, decl.each)
-    return Items(f"`{decl.each.text}` of `{query.name}`", fields, span, chosen), many
+    return Items(f"`{decl.each.text}` of `{query.name}`", frozenset(selection.fields), span, chosen), many
 
 
 def _selection_of(query: QueryDecl, each: Name) -> tuple[Span, Selection | None]:

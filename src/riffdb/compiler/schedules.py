@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, present
-from riffdb.compiler.places import command_place, step_place
+from riffdb.compiler.places import command_place, is_whole, step_place
 from riffdb.compiler.schedule_items import Items, check_items, check_selection, query_items
 from riffdb.compiler.scheduled_commands import (
     Leased,
@@ -120,7 +120,8 @@ class _Schedule:
             if name.text not in declared:
                 self.collector.unknown("RDB-C104", f"there is no command `{name.text}`", name, declared)
             command = self.draft.commands.get(name.text)
-            found[purpose] = None if command is None else (name, command)
+            is_broken = command is None or not is_whole(declared[name.text], command)
+            found[purpose] = None if is_broken or command is None else (name, command)
         return found
 
     def place(self, command: CommandPlan) -> tuple[Related, ...]:
