@@ -1,0 +1,239 @@
+"""`make bench`: durable commands a second through `db.command`, beside the bare statements that write the same rows.
+
+One run measures everything in turn, round by round, so that a machine whose speed drifts shifts all figures alike;
+quote medians and ratios. A round claims items with `ClaimWork` from 1, 8 and 32 threads, then replays the very rows
+that were written, at the batch size that the round had, with apsw alone on a file with the same tables and settings.
+Figures go to `bench/results.json` too.
+"""
+
+import asyncio
+import json
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Barrier, Thread
+from uuid import UUID
+
+import apsw
+
+import riffdb
+import riffdb.aio
+from riffdb.core.ids import uuid7
+
+ROOT = Path(__file__).resolve().parents[1]
+APPLICATION = ROOT / "examples" / "queue"
+RESULTS = ROOT / "bench" / "results.json"
+CALLERS = (1, 8, 32)
+ROUNDS = 5
+COMMANDS = {1: 400, 8: 1_600, 32: 3_200}
+
+
+@dataclass
+class Figures:
+    """Rates by series, in operations a second, one a round; and the batch sizes that the callers had."""
+
+    rates: dict[str, list[float]] = field(default_factory=dict)
+    batches: dict[int, list[float]] = field(default_factory=dict)
+
+    def add(self, series: str, rate: float) -> None:
+        """One round's rate of a series."""
+        self.rates.setdefault(series, []).append(rate)
+
+    def median(self, series: str) -> float:
+        """The median rate of a series."""
+        return statistics.median(self.rates[series])
+
+
+async def fill(path: Path, organization: UUID, items: Sequence[UUID]) -> None:
+    """Make the database with its items, all due."""
+    async with await riffdb.aio.open(f"sqlite:{path}", APPLICATION) as client:
+        now = datetime.now(UTC)
+        for start in range(0, len(items), 256):
+            await asyncio.gather(
+                *(
+                    client.command("CreateWork", organization_id=organization, work_id=item, due_at=now)
+                    for item in items[start : start + 256]
+                )
+            )
+
+
+def claim(client: riffdb.Client, organization: UUID, item: UUID) -> None:
+    """One durable command."""
+    answer = client.command(
+        "ClaimWork",
+        organization_id=organization,
+        work_id=item,
+        owner_id=organization,
+        duration=60,
+        expected_revision=1,
+    )
+    assert answer.outcome == "Claimed", answer.outcome
+
+
+def timed(callers: int, items: Sequence[UUID], act: Callable[[UUID], None]) -> float:
+    """Seconds that the callers take together for all items."""
+    barrier = Barrier(callers + 1)
+
+    def call(own: Sequence[UUID]) -> None:
+        barrier.wait()
+        for item in own:
+            act(item)
+
+    threads = [Thread(target=call, args=(items[number::callers],)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+async def timed_async(path: Path, organization: UUID, items: Sequence[UUID], callers: int) -> float:
+    """Seconds that as many tasks of one event loop take together for all items."""
+    async with await riffdb.aio.open(f"sqlite:{path}") as client:
+
+        async def call(own: Sequence[UUID]) -> None:
+            for item in own:
+                answer = await client.command(
+                    "ClaimWork",
+                    organization_id=organization,
+                    work_id=item,
+                    owner_id=organization,
+                    duration=60,
+                    expected_revision=1,
+                )
+                assert answer.outcome == "Claimed", answer.outcome
+
+        began = time.perf_counter()
+        await asyncio.gather(*(call(items[number::callers]) for number in range(callers)))
+        return time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class Written:
+    """The rows that a round wrote: commit records in order, the rows of the entity, the last head."""
+
+    commits: list[tuple[object, ...]]
+    rows: dict[bytes, tuple[object, ...]]
+    heads: list[tuple[object, ...]]
+
+
+def written(path: Path, since: int) -> Written:
+    """What the database holds of the commits after a position."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        commits = list(connection.execute("SELECT * FROM riffdb_commit WHERE position > ? ORDER BY position", (since,)))
+        names = [row[1] for row in connection.execute("PRAGMA table_info(work_item)")]
+        place = names.index("work_id")
+        rows = {row[place]: row for row in connection.execute("SELECT * FROM work_item")}
+        heads = list(connection.execute("SELECT * FROM riffdb_head WHERE partition != x''"))
+    return Written(commits, rows, heads)
+
+
+def positions(path: Path) -> int:
+    """The newest position of the commit table."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        found = connection.execute("SELECT max(position) FROM riffdb_commit").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def bare(path: Path, rows: Written, items: Sequence[UUID], batch: int) -> float:
+    """Seconds for writing the same rows with apsw alone, `batch` commands a flush."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(work_item)")]
+        marks = ",".join("?" * len(rows.commits[0]))
+        insert = f"INSERT INTO riffdb_commit VALUES ({marks})"
+        assignments = ",".join(f'"{name}" = ?' for name in columns)
+        update = f"UPDATE work_item SET {assignments} WHERE organization_id = ? AND work_id = ?"
+        marks = ",".join("?" * len(rows.heads[0]))
+        head = f"INSERT OR REPLACE INTO riffdb_head VALUES ({marks})"
+        updates = []
+        for item in items:
+            row = rows.rows[item.bytes]
+            updates.append((*row, row[columns.index("organization_id")], item.bytes))
+        began = time.perf_counter()
+        for start in range(0, len(items), batch):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(insert, rows.commits[start : start + batch])
+            connection.executemany(update, updates[start : start + batch])
+            connection.executemany(head, rows.heads)
+            connection.execute("COMMIT")
+        return time.perf_counter() - began
+
+
+def measure_callers(figures: Figures, folder: Path, callers: int) -> None:
+    """One round with so many callers, and the bare statements for the same rows at the same batch size."""
+    organization, count = uuid7(), COMMANDS[callers]
+    items = [uuid7() for _ in range(count)]
+    paths = [folder / f"{name}-{callers}.db" for name in ("start", "threads", "tasks", "bare")]
+    asyncio.run(fill(paths[0], organization, items))
+    for path in paths[1:]:
+        shutil.copy(paths[0], path)
+    since = positions(paths[0])
+    with riffdb.open(f"sqlite:{paths[1]}") as client:
+        seconds = timed(callers, items, lambda item: claim(client, organization, item))
+    figures.add(f"db.command, {callers} threads", count / seconds)
+    seconds = asyncio.run(timed_async(paths[2], organization, items, callers))
+    figures.add(f"aio db.command, {callers} tasks", count / seconds)
+    rows = written(paths[1], since)
+    assert len(rows.commits) == count
+    seconds = bare(paths[3], rows, items, callers)
+    figures.add(f"bare statements, {callers} a flush", count / seconds)
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def report(figures: Figures) -> None:
+    """Print the table and keep the figures."""
+    print(f"{'series':<36}{'median/s':>10}{'min':>9}{'max':>9}")
+    for series, rates in figures.rates.items():
+        print(f"{series:<36}{statistics.median(rates):>10.0f}{min(rates):>9.0f}{max(rates):>9.0f}")
+    ratios = {
+        "32 threads / 1 thread": figures.median("db.command, 32 threads") / figures.median("db.command, 1 threads"),
+        **{
+            f"db.command / bare, {callers}": figures.median(f"db.command, {callers} threads")
+            / figures.median(f"bare statements, {callers} a flush")
+            for callers in CALLERS
+        },
+        **{
+            f"aio db.command / bare, {callers}": figures.median(f"aio db.command, {callers} tasks")
+            / figures.median(f"bare statements, {callers} a flush")
+            for callers in CALLERS
+        },
+    }
+    print()
+    for name, ratio in ratios.items():
+        print(f"{name:<36}{ratio:>10.2f}")
+    RESULTS.parent.mkdir(exist_ok=True)
+    facts = {
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "rounds": ROUNDS,
+        "rates": figures.rates,
+        "ratios": ratios,
+    }
+    RESULTS.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure and report."""
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="riffdb-bench-", dir=ROOT) as folder:
+        for number in range(1, ROUNDS + 1):
+            for callers in CALLERS:
+                measure_callers(figures, Path(folder), callers)
+            print(f"round {number} of {ROUNDS} done", flush=True)
+    report(figures)
+
+
+if __name__ == "__main__":
+    main()
