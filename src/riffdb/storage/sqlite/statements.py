@@ -5,9 +5,6 @@ identity with the key first, because clients make keys that grow with time. The 
 changes here changes it. The statements are constants, so that each is prepared once a connection.
 """
 
-from dataclasses import fields
-from operator import attrgetter
-
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
 
 FORMAT = 1
@@ -77,26 +74,21 @@ LAYOUT = (
 )
 
 
-def _columns(record: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(record))
+Kept = type[Head] | type[CommitRecord] | type[Capability] | type[DeployedContract]
+"""What a system table keeps: a tuple whose fields are the table's columns."""
 
 
-def _listed(record: type) -> str:
-    return ", ".join(f'"{name}"' for name in _columns(record))
+def _listed(record: Kept) -> str:
+    return ", ".join(f'"{name}"' for name in record._fields)
 
 
-def _insert(table: str, record: type) -> str:
-    return f"INSERT INTO {table} ({_listed(record)}) VALUES ({', '.join('?' * len(_columns(record)))})"
+def _insert(table: str, record: Kept) -> str:
+    return f"INSERT INTO {table} ({_listed(record)}) VALUES ({', '.join('?' * len(record._fields))})"
 
 
-def _replacing(record: type, key: str) -> str:
-    return ", ".join(f'"{name}" = excluded."{name}"' for name in _columns(record) if name != key)
+def _replacing(record: Kept, key: str) -> str:
+    return ", ".join(f'"{name}" = excluded."{name}"' for name in record._fields if name != key)
 
-
-values_of_head = attrgetter(*_columns(Head))
-values_of_record = attrgetter(*_columns(CommitRecord))
-values_of_capability = attrgetter(*_columns(Capability))
-values_of_contract = attrgetter(*_columns(DeployedContract))
 
 BEGIN = "BEGIN IMMEDIATE"
 COMMIT = "COMMIT"

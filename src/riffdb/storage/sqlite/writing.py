@@ -145,12 +145,12 @@ class SqliteTransaction(SqliteReader):
         for of_table in changes.values():
             self._write_rows(of_table)
         many = self._cursor.executemany
-        many(sql.ADD_RECORD, map(sql.values_of_record, batch.records))
-        many(sql.PUT_HEAD, map(sql.values_of_head, batch.heads))
+        many(sql.ADD_RECORD, batch.records)
+        many(sql.PUT_HEAD, batch.heads)
         if batch.capabilities:
-            many(sql.PUT_CAPABILITY, map(sql.values_of_capability, batch.capabilities))
+            many(sql.PUT_CAPABILITY, batch.capabilities)
         if batch.contracts:
-            many(sql.ADD_CONTRACT, map(sql.values_of_contract, batch.contracts))
+            many(sql.ADD_CONTRACT, batch.contracts)
         self._has_failed = False
 
     def _write_rows(self, changes: Changes) -> None:
