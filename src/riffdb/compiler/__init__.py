@@ -2,7 +2,7 @@
 
 `linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities`, `events`,
 `workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`). Queries, streams, roles and schedules come
-after them. Shared: `collector`, `draft`, `typing`, `scope`, `expressions` (with `operations`, `literals`).
+after them. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
@@ -18,6 +18,7 @@ from riffdb.compiler.enums import lower_enums
 from riffdb.compiler.events import lower_events
 from riffdb.compiler.linking import link
 from riffdb.compiler.queries import lower_queries
+from riffdb.compiler.repeats import without_repeats
 from riffdb.compiler.roles import lower_roles
 from riffdb.compiler.schedules import lower_schedules
 from riffdb.compiler.streams import lower_streams
@@ -68,7 +69,8 @@ def compile(application: str, sources: Sequence[Source]) -> Compilation:
             if draft.declared.contract is None:
                 break
     failed = has_errors(collector.diagnostics)
-    return Compilation(None if failed else _assembled(draft), _ordered(collector.diagnostics))
+    diagnostics = without_repeats(collector.diagnostics, trees)
+    return Compilation(None if failed else _assembled(draft), _ordered(diagnostics))
 
 
 def _ordered(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:

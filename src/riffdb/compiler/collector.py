@@ -5,6 +5,7 @@ Sorting and the bound on their number belong to the end of the compilation, not 
 """
 
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
 from riffdb.core.spans import Span
@@ -12,6 +13,9 @@ from riffdb.core.suggestions import nearest
 from riffdb.syntax.tree import Name
 
 NAMES_LISTED_MAX = 8
+LIKE = 0.7
+SURELY_LIKE = 0.75
+"""How like a name must be to be suggested, and to be put in without a look."""
 
 
 class Collector:
@@ -43,21 +47,28 @@ class Collector:
         """Report a name that means nothing here, with the nearest of the names that would have been right."""
         known = list(candidates)
         found = nearest(name.text, known)
-        if found is None:
+        likeness = 0.0 if found is None else _likeness(name.text.lower(), found.lower())
+        if found is None or likeness < LIKE:
             listed = ", ".join(f"`{candidate}`" for candidate in known)
             choice = f"known here: {listed}" if 0 < len(known) <= NAMES_LISTED_MAX else None
             self.error(code, message, name.span, help=help or choice)
         else:
-            self.error(code, f"{message}; did you mean `{found}`?", name.span, fix=replace(name.span, found))
+            fix = replace(name.span, found, safe=likeness >= SURELY_LIKE)
+            self.error(code, f"{message}; did you mean `{found}`?", name.span, fix=fix)
 
     def unsupported(self, construct: str, span: Span) -> None:
         """Report a construct of the language that this version does not compile."""
         self.error("RDB-C190", f"{construct} is not supported yet", span, help="leave it out until a later version")
 
 
-def replace(span: Span, text: str) -> Fix:
-    """The safe fix that puts `text` in the place of a name."""
-    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+def _likeness(name: str, other: str) -> float:
+    is_beginning = name.startswith(other) or other.startswith(name)
+    return max(LIKE if is_beginning else 0.0, SequenceMatcher(None, name, other).ratio())
+
+
+def replace(span: Span, text: str, safe: bool = True) -> Fix:
+    """The fix that puts `text` in the place of a name."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe)
 
 
 def remove(span: Span, title: str) -> Fix:

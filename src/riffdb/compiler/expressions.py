@@ -13,6 +13,7 @@ from riffdb.compiler.literals import is_literal, lower_literal, lower_negative
 from riffdb.compiler.operations import (
     ANY_NUMBER,
     FUNCTIONS,
+    INTEGERS,
     LEAST_ARGUMENTS,
     Refusal,
     arithmetic,
@@ -169,7 +170,9 @@ def _report_misfit(actual: Type, expected: Type, span: Span, collector: Collecto
         report_null(actual, span, collector)
     else:
         kinds = (actual.kind, expected.kind)
-        help_text = MISFITS.get(kinds) or ("give both the same bound" if kinds[0] == kinds[1] else None)
+        help_text = MISFITS.get(kinds)
+        if kinds[0] == kinds[1] and actual.kind in ("string", "bytes"):
+            help_text = f"it fits where the bound is {actual.bound} or more"
         collector.error("RDB-C208", f"this is `{actual}`, but `{expected}` is needed here", span, help=help_text)
 
 
@@ -300,7 +303,11 @@ def _arithmetic(expr: BinaryExpr, scope: Scope, hint: Type | None, collector: Co
     if expr.operator in "+-" and isinstance(expr.right, CallExpr) and expr.right.function.text == "seconds":
         return _shifted(expr, expr.right, scope, collector)
     own = hint.required if hint is not None and is_literal(expr.left) and is_literal(expr.right) else None
-    pair = _together((expr.left, expr.right), scope, own, collector, optional=False)
+    if expr.operator == "*":  # the literal of `price * 3` counts, and is no price
+        whole = own if own is not None and own.kind in INTEGERS else None
+        pair = _apart((expr.left, expr.right), scope, whole, collector)
+    else:
+        pair = _together((expr.left, expr.right), scope, own, collector, optional=False)
     if pair is None:
         return None
     found = arithmetic(expr.operator, pair[0].type, pair[1].type)
@@ -350,6 +357,17 @@ def _together(
     ordered = [found[position] for position in range(len(exprs))]
     whole = [item for item in ordered if item is not None]
     return whole if len(whole) == len(ordered) else None
+
+
+def _apart(exprs: tuple[Expr, ...], scope: Scope, hint: Type | None, collector: Collector) -> list[Expression] | None:
+    """The operands of one operation, each in its own type; literals of numbers take that of a whole number beside."""
+    found = [None if is_literal(expr) else operand(expr, scope, hint, collector) for expr in exprs]
+    integer = next((one.type for one in found if one is not None and one.type.kind in INTEGERS), None)
+    if any(one is None and not is_literal(expr) for one, expr in zip(found, exprs, strict=True)):
+        return None
+    whole = [one or operand(expr, scope, integer or hint, collector) for one, expr in zip(found, exprs, strict=True)]
+    sure = [one for one in whole if one is not None]
+    return sure if len(sure) == len(whole) else None
 
 
 def _among(expr: InExpr, scope: Scope, collector: Collector) -> Expression | None:
@@ -438,7 +456,10 @@ def _call(call: CallExpr, scope: Scope, hint: Type | None, collector: Collector)
     own = hint.required if hint is not None and name in ("coalesce", "min", "max") else None
     if any(not is_literal(argument) for argument in call.arguments):
         own = None
-    arguments = _together(call.arguments, scope, own, collector, optional=name == "coalesce")
+    if name in ("coalesce", "min", "max"):
+        arguments = _together(call.arguments, scope, own, collector, optional=name == "coalesce")
+    else:
+        arguments = _apart(call.arguments, scope, TIMESTAMP if name == "seconds_between" else None, collector)
     if arguments is None:
         return None
     found = function_type(name, tuple(argument.type for argument in arguments))

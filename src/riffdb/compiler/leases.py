@@ -128,12 +128,20 @@ def _check_row(command: CommandDraft, bound: Bound) -> None:
         if inner and decide.binding.text == bound.name:
             _check_arms(command, bound, decide)
         first = first or (inner[0] if inner else None)
-    if first is None:
+    if first is None and not _is_doubtful(command):
         _report_bypass(command, bound)
 
 
 def _operations(arm: Arm, bound: Bound) -> list[LeaseStmt]:
     return [part for part in arm.body if isinstance(part, LeaseStmt) and part.binding.text == bound.name]
+
+
+def _is_doubtful(command: CommandDraft) -> bool:
+    """Whether a lease operation names a row that is not bound at all, and may be the one that is missed elsewhere."""
+    names = {bound.name for bound in command.rows}
+    bodies = [command.decl.body]
+    bodies += [arm.body for part in command.decl.body if isinstance(part, DecideStmt) for arm in part.arms]
+    return any(isinstance(part, LeaseStmt) and part.binding.text not in names for body in bodies for part in body)
 
 
 def _check_arms(command: CommandDraft, bound: Bound, decide: DecideStmt) -> None:

@@ -99,10 +99,7 @@ def _coalesce(arguments: tuple[Type, ...]) -> Type | Refusal:
     shared = _all_joined(arguments)
     if shared is None or shared.kind == "null":
         return Refusal("the arguments of `coalesce` have no type in common")
-    for argument in arguments[:-1]:
-        if not argument.optional:
-            return Refusal("an argument of `coalesce` that is never null ends it", "leave out what follows it")
-    return shared if arguments[-1].optional else shared.required
+    return shared if all(argument.optional for argument in arguments) else shared.required
 
 
 def _extreme(name: str, arguments: tuple[Type, ...]) -> Type | Refusal:

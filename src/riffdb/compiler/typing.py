@@ -81,7 +81,9 @@ def _named_type(written: TypeExpr, declared: Declared, collector: Collector) -> 
         help_text = f"the types are {', '.join(f'`{known}`' for known in BUILT_IN)}, and the enums of the contract"
         collector.unknown("RDB-C201", message, name, [*BUILT_IN, *declared.enums], help=help_text)
     else:
-        collector.error("RDB-C201", f"{message}; did you mean `{meant}`?", name.span, fix=replace(name.span, meant))
+        collector.error(
+            "RDB-C201", f"{message}; did you mean `{meant}`?", name.span, fix=replace(name.span, meant, safe=False)
+        )
     return None
 
 
