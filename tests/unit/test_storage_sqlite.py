@@ -302,6 +302,17 @@ def test_a_full_disk_refuses_and_recovers(faulty: Place, disk: FaultyDisk) -> No
     assert faulty.all_rows(TABLE) == {row(1), row(2)}
 
 
+def test_a_database_that_cannot_be_made_leaves_nothing(disk: FaultyDisk, tmp_path: Path) -> None:
+    for error in (apsw.FullError, apsw.IOError):
+        disk.fault = ("write", ".new", error)
+        with pytest.raises(RiffError) as caught:
+            place_of("sqlite", tmp_path)
+        assert caught.value.code == "RDB-E-STORAGE"
+        assert [path.name for path in tmp_path.iterdir()] == ["store.db-riffdb.lock"]
+    disk.fault = None
+    step(place_of("sqlite", tmp_path).store.close())
+
+
 def test_a_failed_read_ends_the_store(faulty: Place, disk: FaultyDisk) -> None:
     faulty.reopen()
     disk.fault = ("read", "store.db", apsw.IOError)

@@ -211,10 +211,11 @@ class MemoryTransaction(MemoryReader):
         for record in batch.records:
             self._write_record(record)
         self._state.heads.update((head.partition, head) for head in batch.heads)
-        for capability in batch.capabilities:
-            self._state.capabilities[capability.id] = capability
-        if len({known.token_hash for known in self._state.capabilities.values()}) < len(self._state.capabilities):
-            raise contradiction("two capabilities of one token")
+        if batch.capabilities:
+            known = self._state.capabilities
+            known.update((capability.id, capability) for capability in batch.capabilities)
+            if len({capability.token_hash for capability in known.values()}) < len(known):
+                raise contradiction("two capabilities of one token")
         self._state.contracts.extend(batch.contracts)
         self._has_failed = False
 

@@ -111,11 +111,13 @@ def _check_format(place: str, found: int) -> None:
 def _create(place: str) -> None:
     building = f"{place}-riffdb.new"
     try:
-        with suppress(FileNotFoundError):
-            os.unlink(building)
+        _remove(building)
         os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        _fill(building)
-        os.rename(building, place)
+        try:
+            _fill(building)
+            os.rename(building, place)
+        finally:
+            _remove(building)
         folder = os.open(os.path.dirname(place), os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -123,6 +125,11 @@ def _create(place: str) -> None:
             os.close(folder)
     except OSError as error:
         raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be made: {error.strerror}") from error
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _fill(building: str) -> None:
@@ -164,6 +171,6 @@ def _open(place: str, hold: FileHold, clock: Clock) -> SqliteStore:
 
 def _opening_error(place: str, error: apsw.Error) -> RiffError:
     if is_fatal(error):
-        return RiffError("RDB-E-STORAGE", f"{place} is damaged or cannot be read: {reason_of(error)}")
+        return RiffError("RDB-E-STORAGE", f"{place} is damaged, or its disk failed: {reason_of(error)}")
     known = error_of(error)
     return RiffError(known.code, f"{place}: {known.message}")

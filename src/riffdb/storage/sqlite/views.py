@@ -126,7 +126,9 @@ class SqliteSnapshot(SqliteReader):
         self.is_open = False
         try:
             self._cursor.execute(sql.END_SNAPSHOT)
-        except BaseException:
+        except BaseException as fault:
             self._cursor.connection.close(True)
+            if isinstance(fault, apsw.Error):
+                raise self._file.failed(fault) from fault
             raise
         self._file.readers.give_back(self._cursor)
