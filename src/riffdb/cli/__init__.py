@@ -32,31 +32,31 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """A group whose commands are modules of this package, imported when they run."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # the parameter's name is click's
+    def list_commands(self, context: click.Context) -> list[str]:
         """The names, in the order of the table."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # the names are click's
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command of that name."""
-        if cmd_name not in COMMANDS:
+        if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"riffdb.cli.{cmd_name}").command
+        command: click.Command = import_module(f"riffdb.cli.{name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # the names are click's
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without an import."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
-        self, ctx: click.Context, args: list[str]
+        self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The named command; a misspelt one is refused with the nearest name."""
         from riffdb.core.suggestions import did_you_mean
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"there is no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(context, args)
 
 
 EXIT_CODES = """\b

@@ -1,4 +1,8 @@
-"""`riffdb capability`: create and revoke the tokens by which servers know their callers."""
+"""`riffdb capability`: create and revoke the tokens by which servers know their callers.
+
+A token is printed once, on stdout, and kept nowhere; its id, which is no secret, is what `revoke` takes. Only operators
+do this: whoever opens the file, or the holder of an operator's capability.
+"""
 
 import json
 import re

@@ -1,4 +1,8 @@
-"""`riffdb check`: compile an application and show its diagnostics."""
+"""`riffdb check`: compile an application and show its diagnostics.
+
+With `--json` one document goes to stdout; without it everything is for people and goes to stderr. Exit 3 when an error
+is among the diagnostics; warnings alone exit 0.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""`riffdb command run`: one command, durably; exit 7 tells a declared failure."""
+"""`riffdb command run`: one command, durably; exit 7 tells a declared failure.
+
+The inputs are one JSON object; a request key that is left out is made, and shown where the outcome stays unknown, so
+that the caller can ask again with it.
+"""
 
 import click
 

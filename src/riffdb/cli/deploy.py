@@ -1,4 +1,8 @@
-"""`riffdb deploy`: put a contract on a database."""
+"""`riffdb deploy`: put a contract on a database.
+
+A contract with errors is shown and refused (exit 3), a change that the stored rows do not fit is refused whole
+(exit 4). With `--db` a missing file is made.
+"""
 
 import json
 from pathlib import Path

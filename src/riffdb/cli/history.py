@@ -1,4 +1,8 @@
-"""`riffdb history`: who did what to a row, newest last."""
+"""`riffdb history`: who did what to a row, newest last.
+
+Lease owners, tokens and secrets come redacted from the database. With `--json` each entry is one line, for operators
+alone.
+"""
 
 import json
 

@@ -1,4 +1,8 @@
-"""JSON that a user gives: on the line, from a file as `@FILE`, from stdin as `-`; and lines of `name=value`."""
+"""JSON that a user gives: on the line, from a file as `@FILE`, from stdin as `-`; and lines of `name=value`.
+
+What cannot be read is `RDB-E-USAGE` with the option it stands in, and never a traceback. Whether the values fit is the
+database's question.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`riffdb new`: a ready application folder from a template that ships with RiffDB."""
+"""`riffdb new`: a ready application folder from a template that ships with RiffDB.
+
+A template is one of the examples, whole; only the application's name is changed. Nothing that exists is touched.
+"""
 
 import re
 import shutil

@@ -1,4 +1,7 @@
-"""`riffdb query run`: one query on one snapshot."""
+"""`riffdb query run`: one query on one snapshot.
+
+The parameters are one JSON object; the answer names the time and the commit sequence that it was read at.
+"""
 
 import click
 

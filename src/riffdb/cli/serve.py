@@ -1,4 +1,8 @@
-"""`riffdb serve`: serve a database over HTTP, in one process."""
+"""`riffdb serve`: serve a database over HTTP, in one process.
+
+It prints one line when connections are accepted and no token ever. A database whose file another process holds, an
+address in use and an armed failpoint without its flag are refused before anything is served.
+"""
 
 import asyncio
 import json

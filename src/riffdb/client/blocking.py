@@ -1,4 +1,8 @@
-"""Exchanges over `http.client`: blocking, usable from many threads, with connections kept in a small pool."""
+"""Exchanges over `http.client`: blocking, usable from many threads, with connections kept in a small pool.
+
+A kept connection that the server has closed meanwhile shows as `BrokenError`, since it cannot be told from an answer
+that was lost; whoever sends decides what may be sent again.
+"""
 
 import http.client
 import ssl

@@ -111,7 +111,7 @@ class SchedulePort:
         run = self._schedule.run
         if inputs.keys() - set(run.further):
             raise Permanent(reason=f"the handler gave an input that {run.command} does not leave to it")
-        return await self._send(run, item, key, {**inputs, **_evidence(run, lease)})
+        return await self._send(run, item, key, dict[str | None, object](inputs.items()) | _evidence(run, lease))
 
     async def release(self, item: Item, key: str, lease: Lease) -> PortAnswer:
         """Release the row's lease."""

@@ -1,4 +1,8 @@
-"""Exchanges over aiohttp, for one event loop; the session is made at the first request."""
+"""Exchanges over aiohttp, for one event loop; the session is made at the first request.
+
+A connection that could not be made is `NotSentError`; whatever breaks later is `BrokenError`, since the request may
+have arrived.
+"""
 
 import asyncio
 

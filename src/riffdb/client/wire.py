@@ -1,4 +1,7 @@
-"""Python values in the form that JSON carries, before any type is known: the server checks them by its plan."""
+"""Python values in the form that JSON carries, before any type is known: the server checks them by its plan.
+
+Nothing is rounded or cut on the way: what has no exact form on the wire is refused with its path.
+"""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
