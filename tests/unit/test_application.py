@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from riffdb.client.application import compile_application, load_application
+from riffdb.client.application import apply_lints, compile_application, load_application
 from riffdb.client.configuration import SchedulePolicy
+from riffdb.core.diagnostics import Diagnostic
 from riffdb.core.errors import RiffError
+from riffdb.core.spans import Span
 from riffdb.scheduler import Policy
 
 QUEUE = Path(__file__).parents[2] / "examples" / "queue"
@@ -160,6 +162,24 @@ def test_a_link_out_of_the_folder_is_not_followed(folder: Path) -> None:
     (folder.parent / "secret.riff").write_text("", encoding="utf-8")
     (folder / "link.riff").symlink_to(folder.parent / "secret.riff")
     assert refusal(folder) == "app/riffdb.toml:1: `app/link.riff` leads out of the folder; copy the file into it"
+
+
+def test_lints_move_warnings_and_no_errors(folder: Path) -> None:
+    configure(folder, '[lints]\nRDB-C600 = "allow"\nRDB-C602 = "deny"\nRDB-C610 = "allow"\n')
+    application = load_application(folder)
+    span = Span(application.sources[0], 0, 8)
+    diagnostics = [
+        Diagnostic("RDB-C600", "left out", span, "warning"),
+        Diagnostic("RDB-C602", "an error now", span, "warning"),
+        Diagnostic("RDB-C603", "as it was", span, "warning"),
+        Diagnostic("RDB-C610", "an error still", span, "error"),
+    ]
+    found = apply_lints(application.configuration, diagnostics)
+    assert [(diagnostic.message, diagnostic.severity) for diagnostic in found] == [
+        ("an error now", "error"),
+        ("as it was", "warning"),
+        ("an error still", "error"),
+    ]
 
 
 def test_the_policy_is_the_one_of_the_scheduler() -> None:

@@ -4,7 +4,7 @@ Whatever the folder lacks or says wrongly is one `RDB-E-USAGE` with the place an
 contract, and settings that the contract does not allow, are diagnostics. No file outside the folder is read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def compile_application(folder: Path) -> tuple[Application, Compilation]:
     """
     application = load_application(folder)
     compilation = compile(application.name, application.sources)
-    diagnostics = list(_levelled(application.configuration, compilation.diagnostics))
+    diagnostics = apply_lints(application.configuration, compilation.diagnostics)
     if compilation.plan is None:
         return application, replace(compilation, diagnostics=tuple(diagnostics))
     diagnostics.extend(_policy_problems(application.configuration, compilation.plan))
@@ -138,14 +138,16 @@ def _check_lints(configuration: Configuration) -> None:
             raise _setting(configuration, f"`{code}` in `[lints]` is no diagnostic code{advice}", "lints", code)
 
 
-def _levelled(configuration: Configuration, diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
-    """The diagnostics with `[lints]` applied: it moves warnings, never errors."""
+def apply_lints(configuration: Configuration, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics as `[lints]` wants them: a warning may be left out or made an error; an error stays as it is."""
+    found = []
     for diagnostic in diagnostics:
         level = configuration.lints.get(diagnostic.code, "warn")
         if diagnostic.severity == "error" or level == "warn":
-            yield diagnostic
+            found.append(diagnostic)
         elif level == "deny":
-            yield replace(diagnostic, severity="error")
+            found.append(replace(diagnostic, severity="error"))
+    return found
 
 
 def _policy_problems(configuration: Configuration, plan: Plan) -> Iterator[Diagnostic]:
