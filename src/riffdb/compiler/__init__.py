@@ -7,7 +7,7 @@ A source with a mistake in its syntax goes no further than the parser, so that n
 Absent: reading files, rendering diagnostics, anything at run time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from riffdb.compiler.collector import Collector
@@ -73,9 +73,10 @@ def compile(application: str, sources: Sequence[Source]) -> Compilation:
     return Compilation(None if failed else _assembled(draft), _ordered(diagnostics))
 
 
-def _ordered(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    kept = sorted(diagnostics, key=lambda found: found.severity)[:DIAGNOSTICS_MAX]
-    return tuple(sorted(kept, key=lambda found: (found.span.source.path, found.span.start, found.code)))
+def _ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    placed = sorted(diagnostics, key=lambda found: (found.span.source.path, found.span.start, found.code))
+    kept = sorted(placed, key=lambda found: found.severity)[:DIAGNOSTICS_MAX]
+    return tuple(found for found in placed if found in kept) if len(placed) > len(kept) else tuple(placed)
 
 
 def _assembled(draft: Draft) -> Plan:

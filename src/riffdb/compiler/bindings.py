@@ -50,7 +50,7 @@ def _bound(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideSt
     if key is None or not fresh:
         return None
     workflow = draft.workflow_of(name)
-    workflow_broken = workflow is None and draft.workflow_decl_of(name) is not None
+    workflow_broken = draft.workflow_is_broken(name)
     stage = _stage(path, key)
     bound = Bound(statement, entity, key, stage, workflow, workflow_broken, arm)
     _check_partition(command, bound)

@@ -174,7 +174,7 @@ def answered(command: CommandDraft, path: Path, outcome: Outcome, known: Facts) 
 
 def check_created(command: CommandDraft, path: Path, rows: Sequence[Bound]) -> None:
     """Report every created row that some path through the body leaves without a value that it needs."""
-    for bound in rows:
+    for bound in () if command.sets_unknown else rows:
         if bound.statement.kind != "create" or bound.workflow_broken or bound.entity.broken:
             continue
         lease = None if bound.workflow is None else bound.workflow.lease

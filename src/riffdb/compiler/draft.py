@@ -88,9 +88,12 @@ class Draft:
         """The workflow of an entity, if it has one that compiled."""
         return next((workflow for workflow in self.workflows.values() if workflow.entity == entity), None)
 
-    def workflow_decl_of(self, entity: str) -> WorkflowDecl | None:
-        """The declared workflow of an entity, compiled or not."""
-        return next((decl for decl in self.declared.workflows.values() if decl.entity.text == entity), None)
+    def workflow_is_broken(self, entity: str) -> bool:
+        """Whether the entity has a workflow that did not compile, or may be meant by one that names no entity."""
+        meant = (decl.entity.text for decl in self.declared.workflows.values())
+        return self.workflow_of(entity) is None and any(
+            name == entity or name not in self.declared.entities for name in meant
+        )
 
 
 Part = TypeVar("Part")

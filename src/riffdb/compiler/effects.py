@@ -25,11 +25,15 @@ from riffdb.syntax.tree import DecideStmt, EmitStmt, LiteralExpr, Name, PayloadI
 def lower_set(command: CommandDraft, path: Path, statement: SetStmt, arm: DecideStmt | None) -> SetStep | None:
     """Set a field of a row that the command changes or creates."""
     bound = touched_row(command, path, statement.binding, arm)
-    if bound is None or not _is_settable(command, bound, statement):
+    if bound is None:
+        command.sets_unknown = True
+        return None
+    if not _is_settable(command, bound, statement):
         return None
     field = next((part for part in bound.entity.plan.fields if part.name == statement.field.text), None)
     if field is None:
         _report_unsettable(command, bound, statement.field)
+        command.sets_unknown = True
         return None
     if bound.statement.kind == "create":
         path.assigned[bound.name].add(field.name)

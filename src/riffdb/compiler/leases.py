@@ -93,10 +93,13 @@ def _note(path: Path, bound: Bound, lease: LeasePlan, word: Word) -> None:
         case "claim":
             path.change(bound, {lease.owner: True, lease.expires_at: True} | counters)
         case "renew":
+            path.know(frozenset({("field", bound.name, lease.owner)}))
             path.change(bound, {lease.expires_at: True})
         case "release" | "expire":
             path.change(bound, {lease.owner: False, lease.expires_at: False})
-        case "fence" | "unheld":
+        case "fence":
+            path.know(frozenset(("field", bound.name, name) for name in (lease.owner, lease.expires_at)))
+        case "unheld":
             pass
 
 

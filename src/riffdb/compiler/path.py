@@ -71,6 +71,8 @@ class CommandDraft:
     """Every row that is bound anywhere in the body, in source order."""
     is_broken: bool = False
     """Whether a binding or event failed, so that what is missing may be its."""
+    sets_unknown: bool = False
+    """Whether something is set that does not exist, and may be the value that is missed elsewhere."""
     mutates: Span | None = None
     """Where the first row is changed or event emitted, if anywhere."""
 
@@ -102,7 +104,10 @@ class Path:
 
     def learn(self, condition: Expression, holds: bool) -> None:
         """Take in what a condition that holds, or does not, tells."""
-        facts = facts_if(condition, holds)
+        self.know(facts_if(condition, holds))
+
+    def know(self, facts: Facts) -> None:
+        """Take in facts; of what no effect has written they hold before the command as well."""
         self.known |= facts
         self.before |= frozenset(fact for fact in facts if (fact[1], fact[2]) not in self.written)
 
