@@ -52,9 +52,7 @@ def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt |
     if any(isinstance(part, LeaseStmt) and part.binding.text == name.text for part in command.decl.body):
         return bound
     decided = f"`decide {arm.binding.text}`"
-    message = (
-        f"an arm of {decided} cannot touch `{name.text}`, whose lease has no operation at the top level"
-    )
+    message = f"an arm of {decided} cannot touch `{name.text}`, whose lease has no operation at the top level"
     help_text = f"add a lease operation on `{name.text}` at the top level, or decide on `{name.text}`"
     command.collector.error("RDB-C437", message, name.span, help=help_text)
     return None
