@@ -112,9 +112,9 @@ def _breaches(cursor: Cursor) -> tuple[Breach, ...]:
         word = cursor.clause(_BREACHES)
         if word is None:
             return tuple(found)
-        first = cursor.name("what may be broken")
+        first = cursor.plain_name("what may be broken")
         if word.text == "conflict":
-            second = cursor.name("a reference") if cursor.accept(".") else None
+            second = cursor.plain_name("a reference") if cursor.accept(".") else None
             entity, name = (None, first) if second is None else (first, second)
             found.append(Breach("conflict", entity, name, outcome(cursor), cursor.span_from(start)))
         else:
@@ -179,7 +179,7 @@ def _clauses(
         is_kept = word.text in allowed
         if is_kept:
             is_kept = once(cursor, seen, word.text, start)
-        else:
+        elif not cursor.is_recovering:
             remedy = f"a {owner} takes {', '.join(f'`{name}`' for name in sorted(allowed))}"
             message = f"`{word.text}` is no clause of a {owner}"
             cursor.report("RDB-C016", message, word.span, remedy=remedy)
@@ -199,8 +199,12 @@ def _clauses(
 
 
 def _operand(cursor: Cursor) -> Expr:
-    if cursor.texts[cursor.index] in CLAUSES and cursor.has_shape(cursor.index, (("NAME", "{"),)):
-        raise cursor.unexpected("an expression")
+    index = cursor.index
+    if cursor.texts[index] in CLAUSES and cursor.kinds[index + 1] == "name":
+        after = cursor.texts[index + 1]
+        is_last = after in CLAUSES or after in cursor.levels[-1]
+        if not is_last or cursor.texts[index + 2] == "{":
+            raise cursor.unexpected("an expression")
     return expr(cursor)
 
 

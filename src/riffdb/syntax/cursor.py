@@ -262,6 +262,14 @@ class Cursor:
         text = self.texts[index]
         return Name(text, Span(self.source, start, start + len(text)))
 
+    def plain_name(self, what: str) -> Name:
+        """Read a name where another name follows, so that nothing tells it from the beginning of a statement."""
+        index = self.index
+        if self.kinds[index] != "name":
+            return self._no_name(what, ())
+        self.index = index + 1
+        return Name(self.texts[index], self.span(index))
+
     def _is_next_item(self, index: int) -> bool:
         return (self.is_plain_name(index + 1) or self.texts[index + 1] == "(") and self.is_beginning(index)
 
@@ -465,6 +473,13 @@ class Cursor:
         self.is_recovering = True
         return BrokenItemError()
 
+    def _goes_on(self, index: int, depth: int, column: int) -> bool:
+        """Whether an item begins at a token: by its shape, or by its word at the column of the broken one."""
+        if self.is_beginning(index):
+            return depth <= 0 or self.column(index) <= column
+        is_word = depth <= 0 and self.texts[index] in self.levels[-1]
+        return is_word and self.begins_line(index) and self.column(index) == column
+
     def recover(self, start: int) -> None:
         """After a broken item that began at `start`, go to where the next one begins or its block closes."""
         texts = self.texts
@@ -479,12 +494,7 @@ class Cursor:
                 if depth <= 0:
                     break
                 depth -= 1
-            elif (
-                index > start
-                and text in BEGINNINGS
-                and self.is_beginning(index)
-                and (depth <= 0 or self.column(index) <= column)
-            ):
+            elif index > start and self._goes_on(index, depth, column):
                 break
             index += 1
         self.index = index

@@ -84,12 +84,15 @@ def record_decl(cursor: Cursor, start: int) -> RecordDecl:
     return RecordDecl(name, fields, cursor.span_from(start), cursor.doc(start))
 
 
+_PARTITION = frozenset(("partition_by",))
+
+
 def event_decl(cursor: Cursor, start: int) -> EventDecl:
     """`event NAME { partition_by (FIELD) NAME: TYPE … }`."""
     name = cursor.name("a name for the event", "{")
     opener = cursor.open("the event")
     partition = None
-    if cursor.at("partition_by") and cursor.texts[cursor.index + 1] != ":":
+    if cursor.texts[cursor.index + 1 : cursor.index + 2] != [":"] and cursor.clause(_PARTITION) is not None:
         partition = _partition(cursor)
     else:
         cursor.unexpected("`partition_by (…)`, which comes first")
@@ -100,7 +103,6 @@ def event_decl(cursor: Cursor, start: int) -> EventDecl:
 
 
 def _partition(cursor: Cursor) -> Name | None:
-    cursor.index += 1
     try:
         cursor.expect("(")
         name = cursor.name("a field", ")")
@@ -121,8 +123,9 @@ def _typed_names(cursor: Cursor, opener: int, what: str) -> tuple[TypedName, ...
             cursor.is_recovering = False
         except BrokenItemError:
             _to_next_field(cursor, start)
+    is_closed = cursor.at("}")
     cursor.close(opener, what)
-    cursor.is_recovering = False
+    cursor.is_recovering = cursor.is_recovering and not is_closed
     return tuple(fields)
 
 
@@ -131,9 +134,9 @@ def _to_next_field(cursor: Cursor, start: int) -> None:
     cursor.index = max(cursor.index, start + 1)
     while cursor.kinds[cursor.index] != "end" and not cursor.at("}") and not cursor.is_declaration(cursor.index):
         if cursor.kinds[cursor.index] == "name" and cursor.texts[cursor.index + 1] == ":":
+            cursor.is_recovering = False
             break
         cursor.index += 1
-    cursor.is_recovering = False
 
 
 def typed_name(cursor: Cursor) -> TypedName:
@@ -260,8 +263,8 @@ _ENTITY: Block[Member] = Block(
 def once(cursor: Cursor, seen: dict[str, int], word: str, start: int) -> bool:
     """Whether a clause stands for the first time; a second one is reported."""
     first = seen.setdefault(word, start)
-    if first == start:
-        return True
+    if first == start or cursor.is_recovering:
+        return first == start
     related = (Related("first given here", cursor.span(first)),)
     cursor.report(
         "RDB-C013",

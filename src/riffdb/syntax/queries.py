@@ -172,9 +172,9 @@ def _from(cursor: Cursor, start: int) -> FromStmt:
     while (clause := cursor.clause(_FROM_WORDS)) is not None:
         _from_clause(cursor, kind, clause.text, f"{needed} {optional}".split(), clauses, seen)
     _check_take(cursor, kind, clauses.take)
-    require_clauses(cursor, f"`{kind} {name.text}`", tuple(needed.split()), seen, start)
+    if cursor.kinds[cursor.index] != "end":  # a text that is cut off lacks its brace first of all
+        require_clauses(cursor, f"`{kind} {name.text}`", tuple(needed.split()), seen, start)
     if clauses.where is None:
-        cursor.is_recovering = True
         raise BrokenItemError
     return FromStmt(
         kind,
@@ -197,9 +197,10 @@ def _from_clause(
 ) -> None:
     place = cursor.index - 1
     if word not in allowed:
-        message = f"`{word}` is no clause of `{kind}`"
-        remedy = f"`{kind}` takes {', '.join(f'`{name}`' for name in allowed)}"
-        cursor.report("RDB-C016", message, cursor.span(place), remedy=remedy)
+        if not cursor.is_recovering:
+            message = f"`{word}` is no clause of `{kind}`"
+            remedy = f"`{kind}` takes {', '.join(f'`{name}`' for name in allowed)}"
+            cursor.report("RDB-C016", message, cursor.span(place), remedy=remedy)
         _FromClauses().read(cursor, word, False)
         return
     is_kept = once(cursor, seen, "after` or `before" if word in ("after", "before") else word, place)
