@@ -32,7 +32,10 @@ _TIME = re.compile(
     r"(?:([Zz])|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?")
-_BASE64 = re.compile(r"[A-Za-z0-9_-]*")
+_BASE64 = re.compile(
+    r"(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2}={2}|[A-Za-z0-9_-]{3}=|[A-Za-z0-9_-]{2}|[A-Za-z0-9_-]{3})?"
+)
+_DECIMAL_TEXT_MAX = 80
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # UTC is meant; its text is made without an offset
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -117,16 +120,24 @@ def _text_decoder(bound: int) -> Decoder:
 def _bytes_decoder(bound: int) -> Decoder:
     def decode(value: Any, path: str) -> bytes:
         if isinstance(value, str):
-            if not _BASE64.fullmatch(value.rstrip("=")) or len(value.rstrip("=")) % 4 == 1:
-                raise input_error(path, "must be base64url")
-            value = urlsafe_b64decode(value.rstrip("=") + "=" * (-len(value.rstrip("=")) % 4))
+            value = _parse_base64(value, path)
         if not isinstance(value, bytes):
             raise input_error(path, "must be bytes, as base64url on the wire")
         if len(value) > bound:
             raise input_error(path, f"must be at most {bound} bytes")
-        return value
+        return bytes(value)
 
     return decode
+
+
+def _parse_base64(text: str, path: str) -> bytes:
+    """The bytes; each has two texts, with its padding and without, so that nothing in a text is passed over."""
+    if _BASE64.fullmatch(text):
+        digits = text.rstrip("=")
+        value = urlsafe_b64decode(digits + "=" * (-len(digits) % 4))
+        if urlsafe_b64encode(value).decode().rstrip("=") == digits:
+            return value
+    raise input_error(path, "must be base64url (RFC 4648, section 5), its padding whole or left out")
 
 
 def _decode_uuid(value: Any, path: str) -> bytes:
@@ -141,7 +152,7 @@ def _decode_timestamp(value: Any, path: str) -> int:
     if type(value) is str:
         return _parse_timestamp(value, path)
     if isinstance(value, datetime):
-        if value.tzinfo is None:
+        if value.utcoffset() is None:
             raise input_error(path, "must be a time with its offset from UTC")
         return _in_range((value - _EPOCH) // _MICROSECOND, path)
     raise input_error(path, "must be a time such as 2026-01-31T09:30:00.000000Z")
@@ -185,11 +196,9 @@ def _decode_date(value: Any, path: str) -> int:
 
 def _decimal_decoder(digits: int, scale: int) -> Decoder:
     def decode(value: Any, path: str) -> int:
-        text = format(value, "f") if isinstance(value, Decimal) and value.is_finite() else value
-        if type(value) is int:
-            text = str(value)
-        match = _DECIMAL.fullmatch(text) if type(text) is str and len(text) <= 80 else None
-        if match is None:
+        text = decimal_form(value) if isinstance(value, Decimal | int) and not isinstance(value, bool) else value
+        match = _DECIMAL.fullmatch(text) if isinstance(text, str) and len(text) <= _DECIMAL_TEXT_MAX else None
+        if match is None or (match[1] and not match[0].strip("-0.")):
             raise input_error(path, 'must be a decimal number as a string, such as "12.50"')
         fraction = match[3] or ""
         if len(fraction) > scale and fraction[scale:].strip("0"):
@@ -200,6 +209,15 @@ def _decimal_decoder(digits: int, scale: int) -> Decoder:
         return -scaled if match[1] else scaled
 
     return decode
+
+
+def decimal_form(value: Decimal | int) -> str | None:
+    """The digits of a number without an exponent; None if it is no number, or longer than any of a decimal type."""
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < _DECIMAL_TEXT_MAX * 3 else None
+    if not value.is_finite() or max(abs(value.adjusted()), len(value.as_tuple().digits)) > _DECIMAL_TEXT_MAX:
+        return None
+    return format(value, "f")
 
 
 def _enum_decoder(name: str, variants: tuple[str, ...]) -> Decoder:
@@ -314,5 +332,18 @@ def _native_required(value_type: Type, enums: Mapping[str, type[StrEnum]]) -> En
 
 
 def enum_classes(enums: Enums) -> dict[str, type[StrEnum]]:
-    """One `StrEnum` for each enum of a contract; members are the variants, values their names."""
-    return {name: StrEnum(name, {variant: variant for variant in variants}) for name, variants in enums.items()}  # type: ignore[misc]  # functional form with a computed name
+    """One `StrEnum` for each enum of a contract; members are the variants, values their names.
+
+    A variant that cannot be a member's name (`mro`, and what begins with `_`) has a member named `variant_…`.
+    """
+    return {name: StrEnum(name, _members(variants)) for name, variants in enums.items()}  # type: ignore[misc]  # functional form with a computed name
+
+
+def _members(variants: tuple[str, ...]) -> dict[str, str]:
+    members: dict[str, str] = {}
+    for variant in variants:
+        member = f"variant_{variant.lstrip('_')}" if variant.startswith("_") or variant == "mro" else variant
+        while member in members or (member != variant and member in variants):
+            member += "_"
+        members[member] = variant
+    return members
