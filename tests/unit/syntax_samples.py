@@ -5,7 +5,8 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+
+import msgspec
 
 from riffdb.core.diagnostics import Diagnostic
 from riffdb.core.spans import Source
@@ -36,8 +37,8 @@ _PARTS: dict[type, tuple[str, ...]] = {}
 
 def _parts(kind: type) -> tuple[str, ...]:
     if kind not in _PARTS:
-        is_node = is_dataclass(kind) and kind.__module__ == Tree.__module__
-        kept = [field.name for field in fields(kind) if field.name != "span"] if is_node else []
+        is_node = issubclass(kind, msgspec.Struct) and kind.__module__ == Tree.__module__
+        kept = [field.name for field in msgspec.structs.fields(kind) if field.name != "span"] if is_node else []
         _PARTS[kind] = tuple(kept)
     return _PARTS[kind]
 

@@ -3,15 +3,13 @@
 Cases show the texts of single mistakes; no folder could hold each name of a contract.
 """
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 from riffdb.compiler import compile
 from riffdb.core.limits import DIAGNOSTICS_MAX
-from riffdb.core.spans import Source, Span
+from riffdb.core.spans import Source
 from riffdb.syntax import parse
 from riffdb.syntax.tree import (
     LeaseDecl,
@@ -25,6 +23,7 @@ from riffdb.syntax.tree import (
     TypeExpr,
     WorkflowDecl,
 )
+from tests.unit.syntax_samples import nodes
 
 CONTRACT = Path(__file__).parents[1] / "cases" / "plan" / "printed-listings" / "work.riff"
 TEXT = CONTRACT.read_text(encoding="utf-8")
@@ -41,17 +40,6 @@ USES: dict[type, tuple[str, ...]] = {
     TransitionDecl: ("sources", "destination"),
     LeaseDecl: ("owner", "expires_at", "fencing_token", "attempts"),
 }
-
-
-def nodes(part: object) -> Iterator[object]:
-    """Every node of a tree."""
-    if isinstance(part, tuple):
-        for item in part:
-            yield from nodes(item)
-    elif is_dataclass(part) and not isinstance(part, Source | Span):
-        yield part
-        for field in fields(part):
-            yield from nodes(getattr(part, field.name))
 
 
 def uses() -> list[Name]:
@@ -89,3 +77,20 @@ def test_diagnostics_are_bounded_and_in_order(count: int) -> None:
     assert compilation.plan is None
     assert len(places) == min(count + 1, DIAGNOSTICS_MAX)
     assert places == sorted(places)
+
+
+def test_a_name_that_is_wrong_all_over_a_command_is_one_error_and_one_fix() -> None:
+    text = TEXT.replace("set work.", "set wrk.")
+    found = compile("case", [Source("work.riff", text)]).diagnostics
+    assert [diagnostic.code for diagnostic in found] == ["RDB-C205"]
+    fix = found[0].fix
+    assert fix is not None and fix.safe
+    for edit in sorted(fix.edits, key=lambda edit: -edit.span.start):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    assert text == TEXT
+
+
+def test_the_same_wrong_name_in_two_commands_is_two_errors() -> None:
+    text = TEXT.replace(" on work ", " on job ")
+    found = compile("case", [Source("work.riff", text)]).diagnostics
+    assert [diagnostic.code for diagnostic in found] == ["RDB-C205"] * text.count("mutate ")

@@ -5,8 +5,9 @@ by the operators of one expression, so that whoever walks the tree needs no boun
 Absent: what the names mean, and whether a number fits.
 """
 
-from dataclasses import replace
 from typing import Literal, cast
+
+import msgspec
 
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.limits import EXPRESSION_OPERATORS_MAX
@@ -310,7 +311,7 @@ def _parenthesised(cursor: Cursor) -> Expr:
     else:
         inner = expr(cursor)
         cursor.expect(")")
-        found = replace(inner, span=cursor.span_from(start))
+        found = msgspec.structs.replace(inner, span=cursor.span_from(start))
     cursor.nesting = nesting
     return found
 

@@ -5,7 +5,8 @@ right one. Absent: reading files, and how many contracts an application has.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+import msgspec
 
 from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
 from riffdb.core.limits import SOURCE_BYTES_MAX
@@ -131,7 +132,7 @@ def _outside(cursor: Cursor, declarations: list[TopDecl]) -> None:
             members.append(member)
     cursor.levels.pop()
     if place is not None and isinstance(contract, ContractDecl):
-        declarations[place] = replace(contract, members=(*contract.members, *members))
+        declarations[place] = msgspec.structs.replace(contract, members=(*contract.members, *members))
     cursor.accept("}")
 
 

@@ -2,17 +2,18 @@
 
 Nodes are frozen values that mirror the grammar of the language, one class a rule; families end in `Decl`, `Stmt` or
 `Expr`. Lists keep source order. A node exists only if it was parsed whole; broken declarations and statements are left
-out and have a diagnostic instead. Absent: names resolved, types, any rule beyond the grammar.
+out and have a diagnostic instead. Structs, since sixty dataclasses would cost each short command a tenth of a second
+to define. Absent: names resolved, types, any rule beyond the grammar.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from riffdb.core.spans import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """An identifier as written."""
 
     text: str
@@ -22,8 +23,7 @@ class Name:
 # --- types and expressions ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class IntArgument:
+class IntArgument(msgspec.Struct, frozen=True):
     """`N` or `A..B` in a type; `low` equals `high` for a single number."""
 
     low: int
@@ -32,8 +32,7 @@ class IntArgument:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TypeExpr:
+class TypeExpr(msgspec.Struct, frozen=True):
     """`NAME` or `NAME<…>`."""
 
     name: Name
@@ -41,8 +40,7 @@ class TypeExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LiteralExpr:
+class LiteralExpr(msgspec.Struct, frozen=True):
     """A literal; the value of `decimal` is its text, of `null` None."""
 
     kind: Literal["int", "decimal", "string", "bool", "null"]
@@ -50,16 +48,14 @@ class LiteralExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class NameExpr:
+class NameExpr(msgspec.Struct, frozen=True):
     """`name`: an input, service value, binding, field or parameterless name."""
 
     name: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MemberExpr:
+class MemberExpr(msgspec.Struct, frozen=True):
     """`a.b`: a binding's field, an enum's variant, a bulk element's field."""
 
     owner: Name
@@ -67,23 +63,20 @@ class MemberExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ParamExpr:
+class ParamExpr(msgspec.Struct, frozen=True):
     """`$name`; `name.text` is without the `$`."""
 
     name: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TimeExpr:
+class TimeExpr(msgspec.Struct, frozen=True):
     """`tx.time`."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CallExpr:
+class CallExpr(msgspec.Struct, frozen=True):
     """`function(arguments)`."""
 
     function: Name
@@ -91,8 +84,7 @@ class CallExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UnaryExpr:
+class UnaryExpr(msgspec.Struct, frozen=True):
     """`!x` or `-x`."""
 
     operator: Literal["!", "-"]
@@ -100,8 +92,7 @@ class UnaryExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryExpr:
+class BinaryExpr(msgspec.Struct, frozen=True):
     """`left operator right`."""
 
     operator: Literal["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"]
@@ -110,8 +101,7 @@ class BinaryExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class IsNullExpr:
+class IsNullExpr(msgspec.Struct, frozen=True):
     """`x is null` or `x is not null`."""
 
     operand: "Expr"
@@ -119,8 +109,7 @@ class IsNullExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InExpr:
+class InExpr(msgspec.Struct, frozen=True):
     """`x in (…)`, `x in $p`, or `not in`."""
 
     operand: "Expr"
@@ -129,8 +118,7 @@ class InExpr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class IfExpr:
+class IfExpr(msgspec.Struct, frozen=True):
     """`(if c then a else b)`."""
 
     condition: "Expr"
@@ -157,16 +145,14 @@ Expr: TypeAlias = (
 # --- outcomes and payloads ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """`{ field … }` after a payload value of a query, or of a stream's event."""
 
     fields: tuple[Name, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadItem:
+class PayloadItem(msgspec.Struct, frozen=True):
     """`name: value`, or `name` alone, which stands for `name: name`."""
 
     name: Name
@@ -175,16 +161,14 @@ class PayloadItem:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(msgspec.Struct, frozen=True):
     """`{ … }`."""
 
     items: tuple[PayloadItem, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """`Name { … }`."""
 
     name: Name
@@ -195,8 +179,7 @@ class Outcome:
 # --- declarations of data ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TypedName:
+class TypedName(msgspec.Struct, frozen=True):
     """`name: type` of a record, an event or a key."""
 
     name: Name
@@ -205,24 +188,21 @@ class TypedName:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EnumDecl:
+class EnumDecl(msgspec.Struct, frozen=True):
     name: Name
     variants: tuple[Name, ...]
     span: Span
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDecl:
+class RecordDecl(msgspec.Struct, frozen=True):
     name: Name
     fields: tuple[TypedName, ...]
     span: Span
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EventDecl:
+class EventDecl(msgspec.Struct, frozen=True):
     name: Name
     partition: Name
     fields: tuple[TypedName, ...]
@@ -230,20 +210,17 @@ class EventDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyMember:
+class KeyMember(msgspec.Struct, frozen=True):
     fields: tuple[TypedName, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMember:
+class PartitionMember(msgspec.Struct, frozen=True):
     name: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FieldMember:
+class FieldMember(msgspec.Struct, frozen=True):
     name: Name
     type: TypeExpr
     secret: bool
@@ -253,8 +230,7 @@ class FieldMember:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ComputedMember:
+class ComputedMember(msgspec.Struct, frozen=True):
     name: Name
     type: TypeExpr
     value: Expr
@@ -262,8 +238,7 @@ class ComputedMember:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedName:
+class OrderedName(msgspec.Struct, frozen=True):
     """A name with its direction."""
 
     name: Name
@@ -271,22 +246,19 @@ class OrderedName:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class IndexMember:
+class IndexMember(msgspec.Struct, frozen=True):
     name: Name
     columns: tuple[OrderedName, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueMember:
+class UniqueMember(msgspec.Struct, frozen=True):
     name: Name
     columns: tuple[Name, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceMember:
+class ReferenceMember(msgspec.Struct, frozen=True):
     name: Name
     columns: tuple[Name, ...]
     target: Name
@@ -294,8 +266,7 @@ class ReferenceMember:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InvariantMember:
+class InvariantMember(msgspec.Struct, frozen=True):
     name: Name
     condition: Expr
     span: Span
@@ -313,16 +284,14 @@ Member: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EntityDecl:
+class EntityDecl(msgspec.Struct, frozen=True):
     name: Name
     members: tuple[Member, ...]
     span: Span
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionDecl:
+class TransitionDecl(msgspec.Struct, frozen=True):
     name: Name
     sources: tuple[Name, ...]
     destination: Name
@@ -330,8 +299,7 @@ class TransitionDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseDecl:
+class LeaseDecl(msgspec.Struct, frozen=True):
     """`lease NAME { … }`; clauses in any order."""
 
     name: Name
@@ -344,8 +312,7 @@ class LeaseDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowDecl:
+class WorkflowDecl(msgspec.Struct, frozen=True):
     name: Name
     entity: Name
     state: Name
@@ -359,8 +326,7 @@ class WorkflowDecl:
 # --- commands ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InputDecl:
+class InputDecl(msgspec.Struct, frozen=True):
     name: Name
     type: TypeExpr
     secret: bool
@@ -369,23 +335,20 @@ class InputDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class InputKeyDecl:
+class InputKeyDecl(msgspec.Struct, frozen=True):
     """`input key of Entity`: one input a key field."""
 
     entity: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceDecl:
+class ServiceDecl(msgspec.Struct, frozen=True):
     name: Name
     kind: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(msgspec.Struct, frozen=True):
     """`conflict [Child.]name Outcome` or `violates name Outcome`."""
 
     kind: Literal["conflict", "violates"]
@@ -395,8 +358,7 @@ class Breach:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BindStmt:
+class BindStmt(msgspec.Struct, frozen=True):
     """`read|mutate|delete|maybe|create ENTITY[.unique](…) as NAME [else OUTCOME] breach…`, or `init_or_mutate` with its
     `initialize` payload."""
 
@@ -411,31 +373,27 @@ class BindStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RequireStmt:
+class RequireStmt(msgspec.Struct, frozen=True):
     name: Name
     condition: Expr
     otherwise: Outcome
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SetStmt:
+class SetStmt(msgspec.Struct, frozen=True):
     binding: Name
     field: Name
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EmitStmt:
+class EmitStmt(msgspec.Struct, frozen=True):
     event: Name
     payload: Payload
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeClause:
+class OutcomeClause(msgspec.Struct, frozen=True):
     """`stale Outcome`, `invalid Outcome` and their kin, in a transition or a lease operation."""
 
     word: Name
@@ -443,8 +401,7 @@ class OutcomeClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OperandClause:
+class OperandClause(msgspec.Struct, frozen=True):
     """`owner expr`, `revision expr` and their kin, in a transition or a lease operation."""
 
     word: Name
@@ -452,8 +409,7 @@ class OperandClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionStmt:
+class TransitionStmt(msgspec.Struct, frozen=True):
     transition: Name
     binding: Name
     operands: tuple[OperandClause, ...]
@@ -461,8 +417,7 @@ class TransitionStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseStmt:
+class LeaseStmt(msgspec.Struct, frozen=True):
     operation: Name
     lease: Name
     binding: Name
@@ -471,14 +426,12 @@ class LeaseStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ReturnStmt:
+class ReturnStmt(msgspec.Struct, frozen=True):
     outcome: Outcome
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
+class Arm(msgspec.Struct, frozen=True):
     """`when expr` or `otherwise` (condition None), then `apply { … [return] }` or `none Outcome`."""
 
     condition: Expr | None
@@ -488,8 +441,7 @@ class Arm:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DecideStmt:
+class DecideStmt(msgspec.Struct, frozen=True):
     binding: Name
     arms: tuple[Arm, ...]
     span: Span
@@ -498,8 +450,7 @@ class DecideStmt:
 Stmt: TypeAlias = BindStmt | RequireStmt | SetStmt | EmitStmt | TransitionStmt | LeaseStmt | DecideStmt
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(msgspec.Struct, frozen=True):
     """`for NAME in NAME { … }` of a bulk command."""
 
     item: Name
@@ -508,8 +459,7 @@ class Loop:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CommandDecl:
+class CommandDecl(msgspec.Struct, frozen=True):
     """A command; `loop` only in a bulk command, after `body`. `answer` is None only if its place was broken."""
 
     kind: Literal["command", "bulk"]
@@ -524,8 +474,7 @@ class CommandDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReimportDecl:
+class ReimportDecl(msgspec.Struct, frozen=True):
     name: Name
     inputs: tuple[InputDecl | InputKeyDecl, ...]
     idempotency_key: Name | None
@@ -540,8 +489,7 @@ class ReimportDecl:
 ContractMember: TypeAlias = EnumDecl | RecordDecl | EntityDecl | EventDecl | WorkflowDecl | CommandDecl | ReimportDecl
 
 
-@dataclass(frozen=True, slots=True)
-class ContractDecl:
+class ContractDecl(msgspec.Struct, frozen=True):
     name: Name
     version: int
     version_span: Span
@@ -553,8 +501,7 @@ class ContractDecl:
 # --- queries, streams, roles, schedules --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ParamDecl:
+class ParamDecl(msgspec.Struct, frozen=True):
     """`$name: type = default`; `name.text` is without the `$`."""
 
     name: Name
@@ -563,8 +510,7 @@ class ParamDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FromStmt:
+class FromStmt(msgspec.Struct, frozen=True):
     """`one|maybe|many|count|sum|min|max NAME … from ENTITY where …` with the clauses that its kind takes."""
 
     kind: Literal["one", "maybe", "many", "count", "sum", "min", "max"]
@@ -581,15 +527,13 @@ class FromStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RevealDecl:
+class RevealDecl(msgspec.Struct, frozen=True):
     entity: Name
     field: Name
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class QueryDecl:
+class QueryDecl(msgspec.Struct, frozen=True):
     name: Name
     params: tuple[ParamDecl, ...]
     reveals: tuple[RevealDecl, ...]
@@ -599,16 +543,14 @@ class QueryDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEventDecl:
+class StreamEventDecl(msgspec.Struct, frozen=True):
     event: Name
     selection: Selection
     where: Expr | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StreamDecl:
+class StreamDecl(msgspec.Struct, frozen=True):
     name: Name
     params: tuple[ParamDecl, ...]
     partition: Name
@@ -618,8 +560,7 @@ class StreamDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RoleDecl:
+class RoleDecl(msgspec.Struct, frozen=True):
     """Exact names by family, in source order."""
 
     name: Name
@@ -630,8 +571,7 @@ class RoleDecl:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleDecl:
+class ScheduleDecl(msgspec.Struct, frozen=True):
     name: Name
     source: Literal["query", "stream"]
     source_name: Name
@@ -651,8 +591,7 @@ class ScheduleDecl:
 TopDecl: TypeAlias = ContractDecl | QueryDecl | StreamDecl | RoleDecl | ScheduleDecl
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """One parsed file: the declarations that were parsed whole, in source order."""
 
     declarations: tuple[TopDecl, ...]
