@@ -189,6 +189,7 @@ def test_evidence_is_told_from_refusals() -> None:
         + "require few: job.count < 3 else Many {} "
         + FENCE
         + FINISH
+        + "require calm: job.count < 9 else S {} "
         + "decide job { when job.count > 9 none Tired {} otherwise apply { return Early { job: job } } } return Done {}"
     )
     assert [(outcome.name, outcome.success, outcome.evidence) for outcome in plan.outcomes] == [

@@ -100,6 +100,10 @@ UNKNOWN = [
     + FENCE
     + "set job.due = when_due require b: job.due is not null else Not {} require c: tx.time > job.at else Late {} "
     + "set job.other = null emit Seen { tenant: tenant, at: job.due } set job.due = null",
+    FENCE + "set job.due = when_due require b: job.due is not null else Not {} "
+    "require c: tx.time > job.at else Late { due: job.due - seconds(1) }",
+    FENCE + "set job.due = tx.time decide note { otherwise apply { emit Seen { tenant: tenant, at: job.due } } } "
+    "set job.due = when_due",
     FENCE + "set job.due = tx.time decide note { otherwise apply { return Early { due: job.due - seconds(1) } } } "
     "set job.due = when_due",
 ]
