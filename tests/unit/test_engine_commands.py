@@ -3,14 +3,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import U64_MAX
 from riffdb.core.types import BOOL, TIMESTAMP, U64, UUID
-from riffdb.engine import Change, CompiledCommand, Evaluation
+from riffdb.engine import Change, CompiledCommand, Evaluation, compile_command
 from riffdb.plan.commands import ArmPlan, DecideStep, OutcomeUse, RequireStep, SetStep
+from riffdb.plan.declarations import FieldPlan
 from riffdb.plan.expressions import Binary, Call, Conditional, Constant, Expression, Input, IsNull, TransactionTime
 from tests.unit.test_engine_plans import (
+    INPUTS,
     KEY,
     NOW,
     ORGANIZATION,
@@ -20,9 +23,11 @@ from tests.unit.test_engine_plans import (
     RUNNING,
     SEQUENCE,
     WORK,
+    WORK_ITEM,
     binary,
     bind,
     bind_note,
+    command,
     compiled,
     emit,
     evaluate,
@@ -37,6 +42,7 @@ from tests.unit.test_engine_plans import (
     transition,
     use,
     work,
+    work_plan,
 )
 
 SET_DUE = SetStep("work", "due_at", given("due_at"))
@@ -89,6 +95,16 @@ def test_a_created_row_starts_from_state_defaults_and_nulls() -> None:
     assert evaluation.revisions == (("work", 1),)
     assert evaluate(create, work(), None) == ("Exists", (NOW - 10, 7), (), (), ())
     assert evaluate(create, None, note()).outcome == "NoteTaken"
+
+
+def test_a_created_row_is_unowned_whatever_its_fields_default_to() -> None:
+    def defaulted(part: FieldPlan) -> FieldPlan:
+        is_end = part.name == "lease_expires_at"
+        return replace(part, has_default=True, default=NOW + 1) if is_end else part
+
+    entity = replace(WORK_ITEM, fields=tuple(defaulted(part) for part in WORK_ITEM.fields))
+    plan = replace(work_plan(command("Do", bind("create"), SET_DUE)), entities=(entity,))
+    assert after(evaluate(compile_command(plan, "Do"), None))[4:6] == (None, None)
 
 
 def test_a_deleted_row_is_shown_as_it_last_stood() -> None:
@@ -184,6 +200,17 @@ def test_a_command_without_a_binding_reads_nothing() -> None:
     only = compiled(require(binary(given("token"), "==", number(3))))
     assert [stage(inputs(), ()) for stage in only.stages] == [()]
     assert evaluate(only) == ("Done", (), (), (), ())
+
+
+def test_a_key_that_may_be_null_is_read_where_it_is_not() -> None:
+    is_given = require(IsNull(BOOL, Input(UUID.nullable, "other_id"), True))
+    # After the require the expression's own type no longer says that it may be null.
+    named = command("Do", is_given, bind_note("read", "note", Input(UUID, "other_id")))
+    inputs_plan = tuple(replace(part, type=UUID.nullable) if part.name == "other_id" else part for part in INPUTS)
+    optional = compile_command(work_plan(replace(named, inputs=inputs_plan)), "Do")
+    assert optional.stages[0](inputs(), ()) == ((0, (ORGANIZATION, OTHER)),)
+    assert optional.stages[0](inputs(other_id=None), ()) == ()
+    assert evaluate(optional, None, other_id=None).outcome == "Refused"
 
 
 # --- what a step sees --------------------------------------------------------------------------------------------
@@ -388,6 +415,14 @@ def test_each_arm_may_end_the_lease_in_its_own_way() -> None:
     assert "if d0" not in released.source
 
 
+def test_an_arm_that_fails_is_no_way_to_success() -> None:
+    arms = (ArmPlan(token_is(1), none=use("Nothing")), ArmPlan(None, (transition("Start"),)))
+    started = compiled(bind(), DecideStep("work", arms))
+    assert evaluate(started, work()).revisions == (("work", 8),)
+    assert evaluate(started, work(), token=1).outcome == "Nothing"
+    assert "if d0" not in started.source
+
+
 ALIASED_ARMS = compiled(
     DecideStep(
         "work",
@@ -406,6 +441,14 @@ def test_a_row_of_the_arm_taken_is_compared_with_later_ones(token: int, rival: s
     rows = (note(), note(), note())
     with pytest.raises(RiffError, match=f"`{rival}` and `three`"):
         evaluate(ALIASED_ARMS, *rows, token=token, work_id=OTHER)
+
+
+def test_two_rows_of_one_arm_are_compared() -> None:
+    first, second = bind_note("read", "first", given("other_id")), bind_note("read", "second", given("work_id"))
+    arm = compiled(DecideStep("work", (ArmPlan(None, (first, second)),)))
+    assert evaluate(arm, note(), note(WORK)).outcome == "Done"
+    with pytest.raises(RiffError, match="`first` and `second`"):
+        evaluate(arm, note(), note(), work_id=OTHER)
 
 
 def test_a_row_of_an_arm_not_taken_is_compared_with_nothing() -> None:

@@ -43,7 +43,7 @@ def _write_reads(command: CommandPlan, slots: tuple[Slot, ...], source: Source) 
     inputs = {part.name: f"inputs[{number}]" for number, part in enumerate(command.inputs)}
     views = Views(inputs, source.temporary)
     write_partition(command.partition, inputs, source)
-    return write_stages(slots, views, source)
+    return write_stages(command, slots, views, source)
 
 
 def _write_evaluate(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> dict[str, Evaluation]:

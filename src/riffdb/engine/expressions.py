@@ -59,6 +59,18 @@ class Scope:
     temporary: Callable[[], str]
 
 
+def rowless(place: str, inputs: Mapping[str, str], temporary: Callable[[], str]) -> Scope:
+    """A scope of inputs, or parameters, alone."""
+
+    def no_field(binding: str, column: str) -> Term:
+        raise AssertionError(f"{place} reads no row")
+
+    def no_row(binding: str) -> Term:
+        raise AssertionError(f"{place} reads no row")
+
+    return Scope(place, inputs, no_field, no_row, no_row, temporary)
+
+
 def expression_text(expression: Expression, scope: Scope) -> str:
     """The Python text of an expression, to stand between commas or behind an equals sign."""
     return _term(expression, scope).text
@@ -107,8 +119,11 @@ def _term(expression: Expression, scope: Scope) -> Term:
             return _checked(name, [check], expression.type, scope)
         case Binary():
             return _binary(expression, scope)
-        case IsNull(operand=operand, negated=negated):
+        case IsNull(operand=Input() | Field() | Row() as operand, negated=negated):
             return Term(f"{_at(operand, scope, SUM)} {'is not' if negated else 'is'} None", COMPARE)
+        case IsNull(operand=operand, negated=negated):
+            # Python warns of `is` beside what it can fold to a literal.
+            return Term(f"{_at(operand, scope, SUM)} {'!=' if negated else '=='} None", COMPARE)
         case Among(operand=operand, options=options, negated=negated):
             listed = row_of([_at(option, scope, OR) for option in options])
             return Term(f"{_at(operand, scope, SUM)} {'not in' if negated else 'in'} {listed}", COMPARE)
@@ -228,6 +243,9 @@ def _named(term: Term, scope: Scope) -> tuple[str, str]:
 def _coalesce(arguments: tuple[Expression, ...], scope: Scope) -> Term:
     result = _term(arguments[-1], scope)
     for argument in reversed(arguments[:-1]):
+        if isinstance(argument, Constant):
+            result = result if argument.value is None else _term(argument, scope)
+            continue
         value, name = _named(_term(argument, scope), scope)
         result = Term(f"{name} if {value} is not None else {_inside(result, CONDITIONAL)}", CONDITIONAL)
     return result

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from riffdb.engine.arithmetic import offered_functions
 from riffdb.engine.evaluation import CompiledQuery, IndexRange
-from riffdb.engine.expressions import Scope, Term, expression_text
+from riffdb.engine.expressions import Scope, expression_text, rowless
 from riffdb.engine.source import Source, execute, note, row_of
 from riffdb.plan import Plan
 from riffdb.plan.queries import BoundPlan, ManyPlan, QueryPlan, SelectionPlan
@@ -76,7 +76,7 @@ class _QueryWriter:
         self._source.line(f"s{number} = tuple([{fields} for row in rows[{place}]])")
 
     def _scope(self, place: str) -> Scope:
-        return Scope(place, self._params, _no_field, _no_row, _no_row, self._source.temporary)
+        return rowless(place, self._params, self._source.temporary)
 
 
 def _bound(bound: BoundPlan | None, scope: Scope) -> str:
@@ -85,11 +85,3 @@ def _bound(bound: BoundPlan | None, scope: Scope) -> str:
 
 def _row_of_many(letter: str, number: int) -> str:
     return row_of([f"{letter}{index}" for index in range(number)]) if number else "()"
-
-
-def _no_field(binding: str, column: str) -> Term:
-    raise AssertionError("a range is over parameters and the observed time alone")
-
-
-def _no_row(binding: str) -> Term:
-    raise AssertionError("a range is over parameters and the observed time alone")

@@ -63,7 +63,7 @@ class Slot:
     @property
     def revision_found(self) -> str:
         """The revision before the command."""
-        return "0" if self.bind.kind == "create" else f"{self.row}[{len(self.entity.columns)}]"
+        return f"{self.row}[{len(self.entity.columns)}]"
 
     @property
     def revision_committed(self) -> str:

@@ -67,6 +67,8 @@ def execute(name: str, source: str, offered: Mapping[str, object]) -> dict[str, 
     try:
         code = compile(source, f"<riffdb {name}>", "exec")
     except (SyntaxError, RecursionError, MemoryError) as error:
+        if isinstance(error, SyntaxError) and "nested" not in error.msg:
+            raise
         raise RiffError(
             "RDB-E-CONTRACT",
             f"{name}: an expression nests too deeply to be compiled; give a part of it a computed field of its own",

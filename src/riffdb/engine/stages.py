@@ -8,22 +8,25 @@ the right error.
 from collections.abc import Mapping
 from itertools import groupby
 
-from riffdb.engine.expressions import Scope, Term, expression_text
+from riffdb.engine.expressions import expression_text, rowless
 from riffdb.engine.slots import Slot
 from riffdb.engine.source import Source, note, row_of
 from riffdb.engine.views import Views, texts
+from riffdb.plan.commands import CommandPlan
 from riffdb.plan.expressions import Constant, Expression, Input
 
 
 def write_partition(partition: Expression, inputs: Mapping[str, str], source: Source) -> None:
     """Write `partition(inputs)`."""
-    scope = Scope("the partition", inputs, _no_row, _no_revision, _no_revision, source.temporary)
+    scope = rowless("the partition", inputs, source.temporary)
     with source.block("def partition(inputs):"):
         source.line(f"return {expression_text(partition, scope)}")
 
 
-def write_stages(slots: tuple[Slot, ...], views: Views, source: Source) -> int:
+def write_stages(command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> int:
     """Write `stage_0`, `stage_1`, … and give how many there are, at least one."""
+    # As declared: after a step that proves an input to be not null, expressions no longer say that it may be.
+    given = frozenset(part.name for part in command.inputs if not part.type.optional)
     ordered = sorted(slots, key=lambda slot: slot.bind.stage)
     by_stage = {stage: list(group) for stage, group in groupby(ordered, lambda slot: slot.bind.stage)}
     stages = max(by_stage, default=0) + 1
@@ -31,18 +34,18 @@ def write_stages(slots: tuple[Slot, ...], views: Views, source: Source) -> int:
         source.line()
         source.line()
         with source.block(f"def stage_{stage}(inputs, rows):"):
-            _write_stage(by_stage.get(stage, []), views, source)
+            _write_stage(by_stage.get(stage, []), given, views, source)
     return stages
 
 
-def _write_stage(slots: list[Slot], views: Views, source: Source) -> None:
-    if all(_is_certain(slot) for slot in slots):
+def _write_stage(slots: list[Slot], given: frozenset[str], views: Views, source: Source) -> None:
+    if all(_is_certain(slot, given) for slot in slots):
         source.line(f"return {row_of([_pair(slot, views) for slot in slots]) if slots else '()'}")
         return
     source.line("found = ()")
     for slot in slots:
         source.line(note(f"{slot.bind.kind} {slot.bind.entity} as {slot.name}"))
-        if _is_certain(slot):
+        if _is_certain(slot, given):
             source.line(f"found += ({_pair(slot, views)},)")
             continue
         with source.block("try:"):
@@ -58,17 +61,6 @@ def _pair(slot: Slot, views: Views) -> str:
     return f"({slot.number}, {row_of(texts(slot.bind.key, views.read(slot)))})"
 
 
-def _is_certain(slot: Slot) -> bool:
-    return all(_is_value(part) for part in slot.bind.key)
-
-
-def _is_value(expression: Expression) -> bool:
-    return isinstance(expression, Constant | Input) and not expression.type.optional
-
-
-def _no_row(binding: str, column: str) -> Term:
-    raise AssertionError("a partition is over inputs alone")
-
-
-def _no_revision(binding: str) -> Term:
-    raise AssertionError("a partition is over inputs alone")
+def _is_certain(slot: Slot, given: frozenset[str]) -> bool:
+    """Whether the key is there in every call: made of constants and inputs that are never null."""
+    return all(isinstance(part, Constant) or (isinstance(part, Input) and part.name in given) for part in slot.bind.key)

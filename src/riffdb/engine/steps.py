@@ -168,7 +168,7 @@ class StepWriter:
                 self._source.line(f"{slot.key} = None")
         for number, branch in enumerate(step.arms):
             if branch.condition is None:
-                opening = "else:"
+                opening = "else:" if number else "if True:"
             else:
                 place = f"the conditions of decide {step.binding}"
                 condition = expression_text(branch.condition, self._views.now(place, bound))
