@@ -106,6 +106,6 @@ def report(error: RiffError, *, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(error.to_json(), ensure_ascii=False))
     click.echo(f"error[{error.code}]: {error.message}", err=True)
-    if error.key is not None:
+    if error.key is not None and error.facts.retryable:
         click.echo(f"  ask again with the same key: {error.key}", err=True)
     return error.facts.exit

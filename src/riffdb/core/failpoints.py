@@ -1,8 +1,9 @@
 """Labelled places where a test may kill, pause, delay or fail: `RIFFDB_FAILPOINT=<label>:<action>[:nth]`.
 
 Actions: `kill` (SIGKILL of this process), `raise`, `pause` (SIGSTOP of this process until it is continued),
-`delay=MS`. `nth` counts hits of the label from 1; without it the first hit acts. Inert when the variable is unset.
-The labels are part of the outer surface; an unknown one is refused so that a misspelt test cannot pass.
+`delay=MS`. `nth` counts hits of the label from 1; without it the first hit acts. What acts says so first, in one line on
+stderr, since a process that dies of SIGKILL tells nothing of it. Inert when the variable is unset. The labels are part
+of the outer surface; an unknown one is refused so that a misspelt test cannot pass.
 """
 
 import os
@@ -74,6 +75,7 @@ def _act(point: Failpoint, label: str) -> None:
     point.hits += 1
     if point.hits != point.nth:
         return
+    os.write(2, f"failpoint {label}: {point.action} at hit {point.nth}\n".encode())
     if point.action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif point.action == "pause":
