@@ -94,3 +94,9 @@ def test_the_same_wrong_name_in_two_commands_is_two_errors() -> None:
     text = TEXT.replace(" on work ", " on job ")
     found = compile("case", [Source("work.riff", text)]).diagnostics
     assert [diagnostic.code for diagnostic in found] == ["RDB-C205"] * text.count("mutate ")
+
+
+def test_no_source_at_all_is_an_error() -> None:
+    compilation = compile("case", [])
+    assert compilation.plan is None
+    assert [diagnostic.code for diagnostic in compilation.diagnostics] == ["RDB-C100"]

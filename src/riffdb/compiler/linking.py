@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Declared, Draft
+from riffdb.compiler.typing import BUILT_IN
 from riffdb.core.diagnostics import Related
+from riffdb.core.spans import Source, Span
 from riffdb.syntax.tree import (
     CommandDecl,
     ContractDecl,
@@ -39,7 +41,10 @@ def link(draft: Draft, collector: Collector) -> Draft:
     data = NameScope("a declaration", collector)
     kept = [member for member in members if isinstance(member, CommandDecl | ReimportDecl) or data.add(member.name)]
     for member in kept:
-        if isinstance(member, RecordDecl):
+        if isinstance(member, EnumDecl | RecordDecl) and member.name.text in BUILT_IN:
+            message = f"`{member.name.text}` is a type of the language, so nothing else is called so"
+            collector.error("RDB-C105", message, member.name.span, help="give the declaration another name")
+        elif isinstance(member, RecordDecl):
             collector.unsupported("a record", member.name.span)
     declared = Declared(
         contract=contract,
@@ -62,10 +67,10 @@ def link(draft: Draft, collector: Collector) -> Draft:
 def _one_contract(draft: Draft, declarations: list[TopDecl], collector: Collector) -> ContractDecl | None:
     contracts = [declaration for declaration in declarations if isinstance(declaration, ContractDecl)]
     if not contracts:
-        if draft.trees:
-            start = replace(draft.trees[0].span, end=draft.trees[0].span.start)
-            message = "the application has no contract"
-            collector.error("RDB-C100", message, start, help="add `contract Name version 1 { … }` to one of its files")
+        source = draft.trees[0].span.source if draft.trees else Source(draft.application, "")
+        message = "the application has no contract"
+        help_text = "add `contract Name version 1 { … }` to one of its files"
+        collector.error("RDB-C100", message, Span(source, 0, 0), help=help_text)
         return None
     first = contracts[0]
     for other in contracts[1:]:
