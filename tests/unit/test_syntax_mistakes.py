@@ -176,6 +176,14 @@ def test_mistakes_in_different_places_are_all_reported() -> None:
     assert lines == sorted(lines)
 
 
+def test_lines_that_are_broken_in_the_same_way_are_each_reported() -> None:
+    members = "".join(f"    field f{number} u64 u64\n" for number in range(9))
+    found = mistakes(f"contract C version 1 {{\n  entity E {{\n{members}  }}\n}}\n")
+    assert [diagnostic.span.source.position(diagnostic.span.start)[0] for diagnostic in found] == list(range(3, 12))
+    found = mistakes("contract C version 1 {\n  entity {}\n  entity {}\n  enum {}\n}\n")
+    assert [diagnostic.span.source.position(diagnostic.span.start)[0] for diagnostic in found] == [2, 3, 4]
+
+
 def _applied(diagnostic: Diagnostic, text: str) -> str:
     assert diagnostic.fix is not None
     for edit in sorted(diagnostic.fix.edits, key=lambda edit: edit.span.start, reverse=True):
@@ -199,7 +207,13 @@ def test_a_second_clause_points_at_the_first() -> None:
 
 
 def test_no_message_holds_what_a_string_holds() -> None:
-    for text in ('field a: "hunter2"', 'field a: string<9> = "hunter2" "hunter2"', 'field a: string<9> = "hunter2\\q"'):
+    for text in (
+        "key (a: 'hunter2'\n b: c)",
+        'field a: "hunter2\n field',
+        'field a: "hunter2"',
+        'field a: string<9> = "hunter2" "hunter2"',
+        'field a: string<9> = "hunter2\\q"',
+    ):
         for found in mistakes(f"contract C version 1 {{ entity E {{ {text} }} }}"):
             assert "hunter2" not in f"{found.message} {found.help} {found.fix} {found.related}".replace(text, "")
 

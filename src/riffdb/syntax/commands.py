@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from riffdb.core.diagnostics import Edit, Fix
-from riffdb.syntax.cursor import Block, BrokenItemError, Cursor
+from riffdb.syntax.cursor import Block, Cursor
 from riffdb.syntax.data import is_secret, once, require_clauses
 from riffdb.syntax.expressions import constant, expr, exprs, outcome, payload, type_expr
+from riffdb.syntax.position import BrokenItemError
 from riffdb.syntax.tree import (
     Arm,
     BindStmt,

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from riffdb.core.diagnostics import Related
-from riffdb.syntax.cursor import Block, BrokenItemError, Cursor
+from riffdb.syntax.cursor import Block, Cursor
 from riffdb.syntax.expressions import constant, expr, integer, type_expr
+from riffdb.syntax.position import BrokenItemError
 from riffdb.syntax.tree import (
     ComputedMember,
     EntityDecl,

@@ -12,7 +12,8 @@ import msgspec
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.limits import EXPRESSION_OPERATORS_MAX
 from riffdb.core.spans import Span
-from riffdb.syntax.cursor import BrokenItemError, Cursor
+from riffdb.syntax.cursor import Cursor
+from riffdb.syntax.position import BrokenItemError
 from riffdb.syntax.strings import string_value
 from riffdb.syntax.tree import (
     BinaryExpr,

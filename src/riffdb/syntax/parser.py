@@ -12,9 +12,10 @@ from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
 from riffdb.core.limits import SOURCE_BYTES_MAX
 from riffdb.core.spans import Source, Span
 from riffdb.syntax.commands import bulk_decl, command_decl, reimport_decl
-from riffdb.syntax.cursor import Block, BrokenItemError, Cursor, FullReportError
+from riffdb.syntax.cursor import Block, Cursor
 from riffdb.syntax.data import entity_decl, enum_decl, event_decl, record_decl, workflow_decl
 from riffdb.syntax.expressions import integer
+from riffdb.syntax.position import BrokenItemError, FullReportError
 from riffdb.syntax.queries import query_decl, role_decl, schedule_decl, stream_decl
 from riffdb.syntax.tokens import tokenize
 from riffdb.syntax.tree import (

@@ -8,9 +8,10 @@ from typing import Literal, TypeAlias
 
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.syntax.commands import return_stmt
-from riffdb.syntax.cursor import Block, BrokenItemError, Cursor
+from riffdb.syntax.cursor import Block, Cursor
 from riffdb.syntax.data import Clause, NamedClause, once, ordered_name, require_clauses
 from riffdb.syntax.expressions import constant, expr, integer, outcome, param, selection, type_expr
+from riffdb.syntax.position import BrokenItemError
 from riffdb.syntax.tree import (
     Expr,
     FromStmt,
