@@ -13,17 +13,23 @@ from riffdb.core.canonical import canonical_json
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.ids import uuid7
 from riffdb.core.keys import SYSTEM_PARTITION
+from riffdb.core.limits import CAPABILITY_SECONDS_MAX, PRINCIPAL_BYTES_MAX
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head
 from riffdb.core.suggestions import did_you_mean
-from riffdb.core.values import timestamp_text
+from riffdb.core.types import Type, string
+from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.callers import Caller
 from riffdb.database.contracts import Contract
+from riffdb.database.layouts import moved_tables
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.tokens import new_token, token_hash
 from riffdb.plan import Plan
 from riffdb.plan.compatibility import refused_changes
 from riffdb.plan.plan import from_json, to_json
 from riffdb.storage.protocol import Transaction
+
+_LIFETIME = decoder(Type("limit", bound=CAPABILITY_SECONDS_MAX), {})
+_PRINCIPAL = decoder(string(PRINCIPAL_BYTES_MAX), {})
 
 
 @dataclass(slots=True)
@@ -49,12 +55,15 @@ class CreatedCapability:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a new capability shall be: its role (empty: operator), who holds it, where, and for how long."""
+    """What a new capability shall be: its role (empty: operator), who holds it, where, and for how long.
 
-    role: str
-    principal: str | None
-    partition: bytes | None
-    lifetime_seconds: int | None
+    None where there is no end, no bound, no name of its own. Values as a caller gave them, in native or wire form.
+    """
+
+    role: object
+    principal: object
+    partition: object
+    lifetime_seconds: object
 
 
 async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[Contract, str]:
@@ -68,7 +77,8 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     if deployed and deployed[-1].plan == text:
         return contract, "unchanged"
     if deployed:
-        refused = refused_changes(from_json(deployed[-1].plan), plan)
+        before = from_json(deployed[-1].plan)
+        refused = refused_changes(before, plan) or moved_tables(before, plan)
         if refused:
             raise RiffError(
                 "RDB-E-APPROVAL",
@@ -90,22 +100,24 @@ async def create_capability(
     """A new capability for a role of the contract, or an operator's when the role is empty."""
     role = wanted.role
     roles = [declared.name for declared in contract.plan.roles]
-    if role and role not in roles:
-        raise input_error("role", f"the contract has no role of that name{did_you_mean(role, roles)}")
+    if not isinstance(role, str) or (role and role not in roles):
+        raise input_error("role", f"the contract has no role of that name{did_you_mean(str(role), roles)}")
+    partition = None if wanted.partition is None else contract.decode_partition(wanted.partition)
+    lifetime = None if wanted.lifetime_seconds is None else _LIFETIME(wanted.lifetime_seconds, "lifetime_seconds")
     identity, token = str(uuid7()), new_token()
     hashed = token_hash(token)
     assert hashed is not None
-    principal = wanted.principal or f"{role or 'operator'}:{identity[-12:]}"
-    facts = {"id": identity, "role": role, "principal": principal, "restricted": wanted.partition is not None}
+    principal = _principal(wanted.principal) or f"{role or 'operator'}:{identity[-12:]}"
+    facts = {"id": identity, "role": role, "principal": principal, "restricted": partition is not None}
     head, record = await _system_commit(transaction, contract, caller, "capability.create", facts, "created")
     capability = Capability(
         id=identity,
         token_hash=hashed,
         principal=principal,
         role=role,
-        partition=wanted.partition,
+        partition=partition,
         created_at=record.time,
-        expires_at=None if wanted.lifetime_seconds is None else record.time + wanted.lifetime_seconds * 1_000_000,
+        expires_at=None if lifetime is None else record.time + lifetime * 1_000_000,
         revoked_at=None,
         parent=caller.capability or None,
         creator=caller.principal,
@@ -137,6 +149,13 @@ def capability_json(capability: Capability) -> dict[str, Any]:
         "expires_at": None if capability.expires_at is None else timestamp_text(capability.expires_at),
         "revoked_at": None if capability.revoked_at is None else timestamp_text(capability.revoked_at),
     }
+
+
+def _principal(value: object) -> str | None:
+    principal: str | None = None if value is None else _PRINCIPAL(value, "principal")
+    if principal is not None and not (principal and principal.isprintable()):
+        raise input_error("principal", "must be printable text")
+    return principal
 
 
 async def _system_commit(

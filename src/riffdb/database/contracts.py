@@ -58,16 +58,14 @@ class InputCodec:
         return tuple(decoded)
 
     def canonical(self, decoded: tuple[Any, ...], *, with_secrets: bool) -> str:
-        """Canonical JSON of the values, nulls and defaults left out, so that a new input keeps old forms valid.
+        """Canonical JSON of the values, defaults left out (null is one), so that a new input keeps old forms valid.
 
         The names are in order already, and msgspec writes the text that `core.canonical` would, several times faster.
         """
         form = {
             name: self._encoders[position](decoded[position])
             for name, position in self._sorted
-            if decoded[position] is not None
-            and decoded[position] != self._defaults[position]
-            and (with_secrets or not self.inputs[position].secret)
+            if decoded[position] != self._defaults[position] and (with_secrets or not self.inputs[position].secret)
         }
         return msgspec.json.encode(form).decode()
 
@@ -201,8 +199,9 @@ class Contract:
         return partition_encoder(entity.types[entity.partition])
 
     def decode_partition(self, value: object) -> bytes:
-        """The byte form of a partition given in its wire form; `RDB-E-INPUT` if no entity has such a partition."""
-        types = {entity.types[entity.partition] for entity in self.plan.entities}
+        """The byte form of a partition given in its wire form, read as the first declared entity with such a one does;
+        `RDB-E-INPUT` if no entity has it."""
+        types = dict.fromkeys(entity.types[entity.partition] for entity in self.plan.entities)
         refusals = []
         for partition_type in types:
             try:

@@ -16,7 +16,7 @@ from riffdb.database.admission import CommandRequest, admit, admit_resolve
 from riffdb.database.callers import Caller, check_capability, check_operator
 from riffdb.database.contracts import Contract
 from riffdb.database.doors import Door, Run
-from riffdb.database.pipeline import run_commands
+from riffdb.database.pipeline import incident, run_commands
 from riffdb.database.provenance import history
 from riffdb.database.reading import run_query
 from riffdb.database.records import whole_answer
@@ -71,7 +71,10 @@ class Database:
         while True:
             request = admit(self.contract, caller, name, values)
             hit("command.admitted")
-            await self._door.submit(request)
+            try:
+                await self._door.submit(request)
+            except RiffError as error:
+                raise _with_key(error, request) from error
             if request.error is not None:
                 raise request.error
             if not request.stale_contract:
@@ -128,22 +131,15 @@ class Database:
         lifetime_seconds: int | None = None,
     ) -> CreatedCapability:
         """A new capability; an empty `role` makes an operator's. `partition` is in its wire form."""
-        contract = self.contract
-        wanted = acts.Wanted(
-            role=role,
-            principal=principal,
-            partition=None if partition is None else contract.decode_partition(partition),
-            lifetime_seconds=lifetime_seconds,
-        )
+        wanted = acts.Wanted(role, principal, partition, lifetime_seconds)
         return await self._act(
-            caller, lambda transaction: acts.create_capability(transaction, contract, caller, wanted)
+            caller, lambda transaction: acts.create_capability(transaction, self.contract, caller, wanted)
         )
 
     async def revoke_capability(self, caller: Caller, identity: str) -> dict[str, Any]:
         """End a capability; its facts afterwards."""
-        contract = self.contract
         ended = await self._act(
-            caller, lambda transaction: acts.revoke_capability(transaction, contract, caller, identity)
+            caller, lambda transaction: acts.revoke_capability(transaction, self.contract, caller, identity)
         )
         return acts.capability_json(ended)
 
@@ -191,8 +187,9 @@ class Database:
         try:
             await run_commands(self._store, self.contract, requests)
         except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
+            told = error if isinstance(error, RiffError) else incident(error, "a batch of commands", is_undone=False)
             for request in requests:
-                request.error = request.error or _for_request(error, request)
+                request.error = request.error or _with_key(told, request)
 
     async def _perform(self, act: Act) -> None:
         try:
@@ -200,8 +197,10 @@ class Database:
                 act.result = await act.perform(transaction)
             if act.committed is not None:
                 act.committed(act.result)
-        except Exception as error:  # noqa: BLE001  # kept for the caller, who raises it
+        except RiffError as error:
             act.error = error
+        except Exception as error:  # noqa: BLE001  # kept for the caller, who raises it
+            act.error = incident(error, "an operator's act", is_undone=False)
 
 
 async def _check_token(reader: Reader, caller: Caller) -> None:
@@ -210,8 +209,7 @@ async def _check_token(reader: Reader, caller: Caller) -> None:
         check_capability(known.get(caller.token_hash), await reader.time())
 
 
-def _for_request(error: Exception, request: CommandRequest) -> Exception:
+def _with_key(error: RiffError, request: CommandRequest) -> RiffError:
     """The failure of a whole batch as one of its callers is told: with the key to ask again with."""
-    if isinstance(error, RiffError) and request.identity is not None:
-        return RiffError(error.code, error.message, key=request.identity[2], detail=error.detail)
-    return error
+    key = None if request.identity is None else request.identity[2]
+    return RiffError(error.code, error.message, key=key, detail=error.detail)

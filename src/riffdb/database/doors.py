@@ -6,18 +6,21 @@ bounded; a full queue refuses at once. What a batch is and does is the pipeline'
 """
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import BATCH_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 from riffdb.core.stepping import step
 
-Work = TypeVar("Work")
 Run = Callable[[list[Any]], Coroutine[Any, Any, None]]
+
+LOOK_SECONDS = 1.0
+"""How long a waiting thread sleeps before it looks by itself whether somebody leads."""
 
 
 class Door(Protocol):
@@ -32,67 +35,117 @@ def _refuse_full() -> RiffError:
     return RiffError("RDB-E-OVERLOADED", "the queue of commands is full; try again shortly", detail={"retry_after": 1})
 
 
-@dataclass(slots=True)
-class _Waiting(Generic[Work]):
-    work: Work
+def _interrupted() -> RiffError:
+    return RiffError(
+        "RDB-E-OUTCOME-UNKNOWN", "whoever ran the batch was interrupted; send the same key and input again to settle it"
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """Work on its way. `signal` is held while there is nothing for its thread to look at."""
+
+    work: Any
     signal: Lock
-    settled: bool = False
-    error: BaseException | None = None
+    is_settled: bool = False
+    error: Exception | None = None
+
+    def wake(self) -> None:
+        try:
+            self.signal.release()
+        except RuntimeError:
+            pass  # it is awake already
 
 
 class ThreadDoor:
-    """For callers on threads. `run` must never suspend."""
+    """For callers on threads. `run` must never suspend.
+
+    The thread whose waiting is `_leader` takes batches from the queue and settles them, until its own is settled. No
+    wake-up is lost: a waiting is in the queue before its thread looks whether somebody leads, and a leader steps back
+    before it looks whether somebody waits; so of two who cross, one sees the other. Whoever is woken looks again, and
+    need not lead: a newcomer may have been faster.
+
+    An interrupt may hit a thread at any instruction. Stepping back is one assignment at the beginning of a `finally`,
+    so it happens. What comes after it may be cut short: a wake-up that is not given costs the others `LOOK_SECONDS`,
+    and a batch that was taken and never settled is found by the next leader that belongs to it.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._mutex = Lock()
-        self._queue: deque[_Waiting[Any]] = deque()
-        self._is_led = False
+        self._queue: deque[_Waiting] = deque()
+        self._leader: _Waiting | None = None
+        self._size = 1
 
     async def submit(self, work: Any) -> None:
         """Do the work on this thread or on another's; never suspends."""
         waiting = _Waiting(work, Lock())
         waiting.signal.acquire()
-        with self._mutex:
-            if len(self._queue) >= QUEUE_COMMANDS_MAX:
-                raise _refuse_full()
-            self._queue.append(waiting)
-            leads, self._is_led = not self._is_led, True
-        if not leads:
-            waiting.signal.acquire()
-        if not waiting.settled:
-            self._lead(waiting)
+        try:
+            with self._mutex:
+                if len(self._queue) >= QUEUE_COMMANDS_MAX:
+                    raise _refuse_full()
+                self._queue.append(waiting)
+            while not waiting.is_settled:
+                with self._mutex:
+                    if self._leader is None:
+                        self._leader = waiting
+                if self._leader is waiting:
+                    self._lead(waiting)
+                else:
+                    waiting.signal.acquire(timeout=LOOK_SECONDS)
+        finally:
+            led = self._leader is waiting
+            if led:
+                self._leader = None
+            if led or not waiting.is_settled:
+                self._leave(waiting)
         if waiting.error is not None:
             raise waiting.error
 
-    def _lead(self, own: _Waiting[Any]) -> None:
-        try:
-            while not own.settled:
-                self._run_one_batch()
-        finally:
-            with self._mutex:
-                successor = self._queue[0] if self._queue else None
-                self._is_led = successor is not None
-            if successor is not None:
-                successor.signal.release()
+    def _lead(self, own: _Waiting) -> None:
+        while not own.is_settled:
+            self._gather()
+            batch: list[_Waiting] = []
+            error: Exception | None = _interrupted()
+            try:
+                with self._mutex:
+                    for _ in range(min(len(self._queue), BATCH_COMMANDS_MAX)):
+                        batch.append(self._queue.popleft())
+                if not batch:  # its own was taken by a leader that was interrupted
+                    own.error, own.is_settled = error, True
+                    return
+                step(self._run([waiting.work for waiting in batch]))
+                error = None
+            except Exception as raised:  # noqa: BLE001  # each of the batch raises it
+                error = raised
+            finally:
+                for waiting in batch:
+                    waiting.error, waiting.is_settled = error, True
+                    waiting.wake()
+            self._size = len(batch)
 
-    def _run_one_batch(self) -> None:
+    def _gather(self) -> None:
+        """Let the threads that the last batch woke come back before the next one begins, while more of them do."""
+        while (found := len(self._queue)) < self._size:
+            time.sleep(0)
+            if len(self._queue) == found:
+                return
+
+    def _leave(self, waiting: _Waiting) -> None:
         with self._mutex:
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_COMMANDS_MAX))]
-        error: BaseException | None = None
-        try:
-            step(self._run([waiting.work for waiting in batch]))
-        except BaseException as raised:  # noqa: BLE001  # each of the batch raises it
-            error = raised
-        for waiting in batch:
-            waiting.settled, waiting.error = True, error
-            waiting.signal.release()
+            if not waiting.is_settled and waiting in self._queue:
+                self._queue.remove(waiting)
+            successor = self._queue[0] if self._queue else None
+        if successor is not None:
+            successor.wake()
 
 
 @dataclass(slots=True)
 class _Pending:
     work: Any
     done: asyncio.Future[None]
+    error: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -104,7 +157,7 @@ class LoopDoor:
     _runner: asyncio.Task[None] | None = None
 
     async def submit(self, work: Any) -> None:
-        """Do the work in the next batch."""
+        """Do the work in the next batch; a task that is cancelled before that takes its work back."""
         if len(self._queue) >= QUEUE_COMMANDS_MAX:
             raise _refuse_full()
         loop = asyncio.get_running_loop()
@@ -112,25 +165,34 @@ class LoopDoor:
         self._queue.append(pending)
         if self._runner is None:
             self._runner = loop.create_task(self._run_queue())
-        await asyncio.shield(pending.done)
+        await pending.done
+        if pending.error is not None:
+            raise pending.error
 
     async def _run_queue(self) -> None:
         try:
             while self._queue:
                 batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_COMMANDS_MAX))]
-                await self._run_batch(batch)
+                await self._run_batch([pending for pending in batch if not pending.done.done()])
                 await asyncio.sleep(0)
         finally:
             self._runner = None
+            _settle(self._queue, _interrupted())
+            self._queue.clear()
 
     async def _run_batch(self, batch: list[_Pending]) -> None:
-        error: Exception | None = None
+        error: Exception | None = _interrupted()
         try:
             await self.run([pending.work for pending in batch])
+            error = None
         except Exception as raised:  # noqa: BLE001  # each of the batch raises it
             error = raised
-        for pending in batch:
-            if error is None:
-                pending.done.set_result(None)
-            else:
-                pending.done.set_exception(error)
+        finally:
+            _settle(batch, error)
+
+
+def _settle(settled: Iterable[_Pending], error: Exception | None) -> None:
+    for pending in settled:
+        pending.error = error
+        if not pending.done.done():  # it is, if whoever waited was cancelled
+            pending.done.set_result(None)

@@ -37,6 +37,16 @@ def tables(plan: Plan) -> dict[str, Table]:
     return result
 
 
+def moved_tables(old: Plan, new: Plan) -> list[str]:
+    """One sentence for each entity whose table another entity of the new plan would take."""
+    before, after = tables(old), tables(new)
+    return [
+        f"the table `{table.name}` of entity `{entity}` would go to another; name the new entity otherwise"
+        for entity, table in before.items()
+        if entity in after and after[entity].name != table.name
+    ]
+
+
 def table_name(entity: str) -> str:
     """The snake-case name of an entity, with a trailing underscore where it would look like a table of RiffDB."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", entity))

@@ -7,6 +7,7 @@ Nothing is answered before it is durable.
 """
 
 import logging
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,8 +93,8 @@ async def run_commands(store: Store, contract: Contract, requests: Sequence[Comm
                 await _settle(transaction, state, request)
             except RiffError as error:
                 request.error = error
-            except Exception:  # noqa: BLE001  # logged with an incident id; the neighbours go on
-                request.error = _incident(request)
+            except Exception as error:  # noqa: BLE001  # logged with an incident id; the neighbours go on
+                request.error = incident(error, f"command {request.command.plan.name}")
         if state.records:
             written = {record.partition for record in state.records}
             await transaction.write(
@@ -117,7 +118,11 @@ async def _observe(transaction: Transaction, requests: Sequence[CommandRequest])
     wanted: dict[str, tuple[Table, list[Key]]] = {}
     for request in requests:
         if request.identity not in state.answered:
-            for slot, key in request.command.compiled.stages[0](request.inputs, ()):
+            try:
+                pairs = request.command.compiled.stages[0](request.inputs, ())
+            except Exception:  # noqa: BLE001, S112  # raised again when it is evaluated, where it harms no neighbour
+                continue
+            for slot, key in pairs:
                 table = request.command.tables[slot]
                 wanted.setdefault(table.name, (table, []))[1].append(key)
     for table, keys in wanted.values():
@@ -173,9 +178,18 @@ def _replay(request: CommandRequest, stored: CommitRecord) -> None:
     request.answer, request.replayed = stored.answer, True
 
 
-def _incident(request: CommandRequest) -> RiffError:
-    incident = incident_id()
-    logger.exception("incident %s in command %s", incident, request.command.plan.name)
-    return RiffError(
-        "RDB-E-INTERNAL", f"RiffDB failed; nothing was changed (incident {incident})", detail={"incident": incident}
+def incident(error: Exception, place: str, *, is_undone: bool = True) -> RiffError:
+    """What the caller is told of a fault of ours; the log tells its type and place under the same id.
+
+    Unless it `is_undone` for sure, the outcome is unknown.
+    """
+    identity = incident_id()
+    # The exception's own text may hold a value of the caller.
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("incident %s in %s: %s\n%s", identity, place, type(error).__name__, frames)
+    code, what = (
+        ("RDB-E-INTERNAL", "nothing was changed")
+        if is_undone
+        else ("RDB-E-OUTCOME-UNKNOWN", "it is not known whether anything was")
     )
+    return RiffError(code, f"RiffDB failed; {what} (incident {identity})", detail={"incident": identity})
