@@ -34,8 +34,10 @@ def committing(path: Path, count: int, failpoint: str | None = None) -> Iterator
 
 
 def acknowledged(process: "subprocess.Popen[str]") -> list[int]:
-    """The sequences that the process told of until it ended."""
+    """The sequences that the process told of until it ended; one that lives ends when its work is done."""
+    assert process.stdin is not None
     assert process.stdout is not None
+    process.stdin.close()
     return [int(line) for line in process.stdout.read().split() if line.isdigit()]
 
 
