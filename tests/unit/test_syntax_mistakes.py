@@ -184,6 +184,18 @@ def test_lines_that_are_broken_in_the_same_way_are_each_reported() -> None:
     assert [diagnostic.span.source.position(diagnostic.span.start)[0] for diagnostic in found] == [2, 3, 4]
 
 
+def test_a_line_that_begins_with_no_keyword_is_reported_behind_a_broken_one() -> None:
+    found = mistakes(
+        "contract C version 1 {\n  command X {\n    read A(a) b else D {}\n    e.f = 1\n    return Y {}\n  }\n}"
+    )
+    assert [diagnostic.span.text for diagnostic in found] == ["b", "e"]
+
+
+def test_the_rest_of_a_split_token_has_its_own_place() -> None:
+    (found,) = mistakes("contract C version 1 { entity E { field f: optional<u64>=\n} }")
+    assert found.span.text == "="
+
+
 def _applied(diagnostic: Diagnostic, text: str) -> str:
     assert diagnostic.fix is not None
     for edit in sorted(diagnostic.fix.edits, key=lambda edit: edit.span.start, reverse=True):

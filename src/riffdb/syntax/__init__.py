@@ -1,7 +1,7 @@
 """The text of a contract to its tree: tokens, a cursor over them, one parser a rule, recovery after each mistake.
 
 `parse` is the door; `riffdb.syntax.tree` is what it makes. The modules, in the order of their imports: `words`,
-`tokens`, `position`, `cursor`, `strings`, `expressions`, `data`, `commands`, `queries`, `parser`. No text makes it raise.
+`tokens`, `position`, `cursor`, `strings`, `expressions`, `data`, `commands`, `queries`, `parser`. It raises on no text.
 Absent: what names mean and every rule beyond the grammar, which the compiler has.
 """
 

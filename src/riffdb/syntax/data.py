@@ -124,9 +124,7 @@ def _typed_names(cursor: Cursor, opener: int, what: str) -> tuple[TypedName, ...
             cursor.is_recovering = False
         except BrokenItemError:
             _to_next_field(cursor, start)
-    is_closed = cursor.at("}")
     cursor.close(opener, what)
-    cursor.is_recovering = cursor.is_recovering and not is_closed
     return tuple(fields)
 
 
