@@ -8,6 +8,7 @@ of its own; a command composes what the layers below offer.
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -74,7 +75,12 @@ def root() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run(arguments))
+    code = run(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # whoever read it is gone, and the code says how it went
+            stream.flush()
+    # The HTTP server's threads may be about to enter Python; tearing it down just then would abort the process.
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

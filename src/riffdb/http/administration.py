@@ -109,7 +109,7 @@ class _Deployment(msgspec.Struct, forbid_unknown_fields=True):
 def _decode_plan(body: bytes) -> Plan:
     plan: Plan = decoded(body, _Deployment, PLAN_DEPTH_MAX).plan
     if msgspec.json.decode(to_json(plan)) != msgspec.json.decode(body)["plan"]:
-        raise input_error("plan", "holds parts that this version of RiffDB does not know; deploy with the same version")
+        raise input_error("plan", "is not written as this version of RiffDB writes plans; deploy with the same version")
     _check_sound(plan)
     return plan
 
@@ -122,7 +122,7 @@ def _check_sound(plan: Plan) -> None:
             contract.command(command.name)
         for query in plan.queries:
             contract.query(query.name)
-        _ = (contract.row_encoders, contract.field_encoders, contract.event_encoders)
+        _ = (contract.rows, contract.event_encoders)
     except RiffError:
         raise
     except Exception as error:  # whatever a plan that no compiler made may cause

@@ -3,6 +3,9 @@
 `serve` adds what a process of its own needs, the signals; `serve_until` is the server itself. The stop is graceful: no
 new connection, bodies still under way are refused, what was admitted finishes and is answered. The caller opens and
 closes the database. Absent: printing, TLS, a second process.
+
+Granian's threads outlive `serve` by a moment in which they may still enter Python, and tearing the interpreter down
+just then aborts the process; a process that served leaves by `os._exit`, as `riffdb` does.
 """
 
 import asyncio
@@ -13,17 +16,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from granian.constants import HTTPModes
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.net import SocketHolder  # type: ignore[attr-defined]  # how granian itself takes a socket
 from granian.server.embed import Server
 
 from riffdb.core.errors import RiffError
-from riffdb.core.limits import BODY_BYTES_MAX, BODY_WAIT_SECONDS_MAX, CONNECTIONS_MAX
+from riffdb.core.limits import BODY_BYTES_MAX, BODY_WAIT_SECONDS_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX
 from riffdb.database.database import Database
 from riffdb.http.edge import Edge
 from riffdb.http.listening import BACKLOG, open_socket, url_of
 
-LINGER_SECONDS_MAX = 5
+LINGER_SECONDS_MAX = 3
 """How long a stop waits for connections to take their last answers, and for those that were never a whole request."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -92,6 +96,7 @@ class _Transport(Server):
             target=edge,
             http=HTTPModes.http1,
             websockets=False,
+            http1_settings=HTTP1Settings(max_buffer_size=HEAD_BYTES_MAX),
             backlog=BACKLOG,
             backpressure=CONNECTIONS_MAX,
             log_dictconfig=_LOGGING,
