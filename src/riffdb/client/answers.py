@@ -1,7 +1,8 @@
 """Answers as a Python caller holds them: native values, quiet in `repr`.
 
 The JSON of an answer is the same from every edge; with the plan, its strings become UUIDs, times, integers and enums.
-`repr` tells the outcome and never a value, since payloads may hold lease owners and tokens.
+`repr` tells the outcome and never a value, since payloads may hold lease owners and tokens. What does not fit the plan
+that the client knows is `RDB-E-CLIENT-TOO-OLD`; `raw` has it all the same.
 """
 
 from collections.abc import Callable, Mapping
@@ -119,32 +120,48 @@ class AnswerReader:
     def _enums(self) -> dict[str, type[StrEnum]]:
         return enum_classes(self._plan.enum_variants())
 
-    def command(self, name: str, raw: bytes) -> Answer:
-        """The answer of that command; `RDB-E-UNAVAILABLE` if the plan does not know its outcome."""
+    def command(self, name: str, raw: bytes) -> Answer | None:
+        """The answer of that command; None if the plan knows no such outcome of it."""
         body = msgspec.json.decode(raw)
         known = self._commands.get(name)
         if known is None:
-            outcomes = self._plan.command(name).outcomes
-            known = self._commands[name] = {
-                outcome.name: (outcome.success, self._payload(outcome.payload)) for outcome in outcomes
-            }
-        if body["outcome"] not in known:
-            raise RiffError("RDB-E-UNAVAILABLE", "the server's contract has changed; connect again")
-        return Answer(raw, body, *known[body["outcome"]])
+            known = self._commands[name] = self._outcomes(name)
+        found = known.get(body["outcome"])
+        return None if found is None else Answer(raw, body, *found)
 
-    def query(self, name: str, raw: bytes) -> QueryAnswer:
-        """The answer of that query."""
+    def known_command(self, name: str, raw: bytes) -> Answer:
+        """The answer of that command, which the plan must know."""
+        answer = self.command(name, raw)
+        if answer is None:
+            raise _too_old()
+        return answer
+
+    def query(self, name: str, raw: bytes) -> QueryAnswer | None:
+        """The answer of that query; None if the plan does not know it."""
         convert = self._queries.get(name)
         if convert is None:
+            if name not in [query.name for query in self._plan.queries]:
+                return None
             convert = self._queries[name] = self._query_payload(name)
         return QueryAnswer(raw, msgspec.json.decode(raw), convert)
+
+    def known_query(self, name: str, raw: bytes) -> QueryAnswer:
+        """The answer of that query, which the plan must know."""
+        answer = self.query(name, raw)
+        if answer is None:
+            raise _too_old()
+        return answer
+
+    def _outcomes(self, name: str) -> dict[str, tuple[bool, Convert]]:
+        outcomes = self._plan.command(name).outcomes if name in self.request_keys else ()
+        return {outcome.name: (outcome.success, self._payload(outcome.payload)) for outcome in outcomes}
 
     def _row(self, entity_name: str, fields: tuple[str, ...]) -> Callable[[Any], dict[str, Any] | None]:
         types = self._plan.entity(entity_name).types
         converters = {name: native(types[name], self._enums) for name in fields}
 
         def convert(row: Any) -> dict[str, Any] | None:
-            return None if row is None else {name: converters[name](value) for name, value in row.items()}
+            return None if row is None else _converted(converters, row)
 
         return convert
 
@@ -155,10 +172,29 @@ class AnswerReader:
                 converters[part.name] = self._row(part.entity, (*self._plan.entity(part.entity).visible, "revision"))
             else:
                 converters[part.name] = native(part.type, self._enums)
-        return lambda payload: {name: converters[name](value) for name, value in payload.items()}
+        return lambda payload: _converted(converters, payload)
 
     def _query_payload(self, name: str) -> Callable[[Any], dict[str, Any]]:
         plan = self._plan.query(name)
         entities = {binding.name: binding.entity for binding in plan.bindings}
         converters = {part.name: self._row(entities[part.binding], part.fields) for part in plan.payload}
-        return lambda payload: {part: [converters[part](item) for item in items] for part, items in payload.items()}
+        lists = {name: _each(convert) for name, convert in converters.items()}
+        return lambda payload: _converted(lists, payload)
+
+
+def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda items: [convert(item) for item in items]
+
+
+def _converted(converters: Mapping[str, Callable[[Any], Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the names that the plan knows; a contract that has grown may have more."""
+    try:
+        return {name: converters[name](value) for name, value in values.items() if name in converters}
+    except (RiffError, ValueError, TypeError, AttributeError) as error:
+        raise _too_old() from error
+
+
+def _too_old() -> RiffError:
+    return RiffError(
+        "RDB-E-CLIENT-TOO-OLD", "the answer does not fit the contract that this client knows; connect again"
+    )

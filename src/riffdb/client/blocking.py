@@ -1,15 +1,25 @@
 """Exchanges over `http.client`: blocking, usable from many threads, with connections kept in a small pool.
 
-A kept connection that the server has closed meanwhile shows as `BrokenError`, since it cannot be told from an answer
-that was lost; whoever sends decides what may be sent again.
+A kept connection is looked at before it is used again: on one that the server has closed meanwhile there is something
+to read. One that it closes at that very moment shows as `BrokenError`, since it cannot be told from an answer that was
+lost; whoever sends decides what may be sent again.
 """
 
 import http.client
+import select
 import ssl
 import time
 from collections import deque
 
-from riffdb.client.remote import BrokenError, NotSentError, Request, Response, retry_after_seconds, server_address
+from riffdb.client.remote import (
+    BrokenError,
+    NotSentError,
+    Request,
+    Response,
+    request_headers,
+    retry_after_seconds,
+    server_address,
+)
 
 
 class BlockingExchange:
@@ -19,23 +29,22 @@ class BlockingExchange:
         parts = server_address(url)
         self._is_secure = parts.scheme == "https"
         self._host, self._port = parts.hostname or "", parts.port
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._headers = request_headers(token)
         self._timeout_seconds = timeout_seconds
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     async def exchange(self, request: Request) -> Response:
         """The response of the server."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
+        connection = self._kept() or self._connect()
         try:
             connection.request(request.method, request.path, body=request.body, headers=self._headers)
             response = connection.getresponse()
             body = response.read()
-        except (OSError, http.client.HTTPException) as error:
+        except BaseException as error:
             connection.close()
-            raise BrokenError from error
+            if isinstance(error, OSError | http.client.HTTPException):
+                raise BrokenError(f"the connection broke before the answer came ({_reason(error)})") from error
+            raise
         if response.will_close:
             connection.close()
         else:
@@ -51,6 +60,19 @@ class BlockingExchange:
         while self._idle:
             self._idle.pop().close()
 
+    def _kept(self) -> http.client.HTTPConnection | None:
+        """An idle connection on which nothing has come, such as its end."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            poll = select.poll()
+            poll.register(connection.sock, select.POLLIN)
+            if not poll.poll(0):
+                return connection
+            connection.close()
+
     def _connect(self) -> http.client.HTTPConnection:
         if self._is_secure:
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -61,5 +83,9 @@ class BlockingExchange:
         try:
             connection.connect()
         except OSError as error:
-            raise NotSentError from error
+            raise NotSentError(f"{self._host}:{connection.port} cannot be reached ({_reason(error)})") from error
         return connection
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -25,25 +25,28 @@ class Calls:
 
     async def _plan(self) -> Plan:
         """The deployed contract, as far as the caller may use it."""
-        return await self._transport.plan()
+        return await self._transport.plan(renew=True)
 
     async def _command(self, name: str, /, **inputs: object) -> Answer:
         """Run a command durably. Declared failures are answers; what could not be done is a `RiffError`."""
         answers = self._reader or await self._answers()
+        if name not in answers.request_keys:
+            answers = await self._renewed()
         key = answers.request_keys.get(name)
         if key is not None and key not in inputs:
             inputs[key] = str(uuid7())
-        return answers.command(name, await self._transport.command(name, inputs))
+        raw = await self._transport.command(name, inputs, key)
+        return answers.command(name, raw) or (await self._renewed()).known_command(name, raw)
 
     async def _resolve(self, name: str, /, **inputs: object) -> Answer:
         """The stored answer under a key (with the partition's inputs); `RDB-E-ABSENT` if nothing is recorded now."""
         raw = await self._transport.resolve(name, inputs)
-        return (await self._answers()).command(name, raw)
+        return (await self._answers()).command(name, raw) or (await self._renewed()).known_command(name, raw)
 
     async def _query(self, name: str, /, **params: object) -> QueryAnswer:
         """Run a query on one snapshot."""
         raw = await self._transport.query(name, params)
-        return (await self._answers()).query(name, raw)
+        return (await self._answers()).query(name, raw) or (await self._renewed()).known_query(name, raw)
 
     async def _history(self, entity: str, /, *key: object) -> list[dict[str, Any]]:
         """The commits that wrote a row, oldest first, in wire form; operators only."""
@@ -79,6 +82,11 @@ class Calls:
     async def _answers(self) -> AnswerReader:
         if self._reader is None:
             self._reader = AnswerReader(await self._transport.plan())
+        return self._reader
+
+    async def _renewed(self) -> AnswerReader:
+        """The answers of the contract that is deployed now, which may have grown since it was asked for."""
+        self._reader = AnswerReader(await self._transport.plan(renew=True))
         return self._reader
 
 

@@ -4,6 +4,7 @@ With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `
 """
 
 import getpass
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,14 @@ from riffdb.plan import Plan
 
 def local_caller(role: str | None, ingress: str) -> Caller:
     """Who opened the file: `local:<user>`, an operator unless acting as a role."""
-    return Caller(principal=f"local:{getpass.getuser()}", role=role or OPERATOR, ingress=ingress)
+    return Caller(principal=f"local:{_user()}", role=role or OPERATOR, ingress=ingress)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # nobody's name belongs to the id, as in many containers
+        return str(os.getuid())
 
 
 class EmbeddedTransport:
@@ -25,11 +33,11 @@ class EmbeddedTransport:
         self._database = database
         self._caller = caller
 
-    async def plan(self) -> Plan:
-        """The deployed plan."""
+    async def plan(self, *, renew: bool = False) -> Plan:
+        """The deployed plan, never an older one."""
         return self._database.contract.plan
 
-    async def command(self, name: str, values: Mapping[str, object]) -> bytes:
+    async def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> bytes:
         """Run a command."""
         return await self._database.command(self._caller, name, values)
 

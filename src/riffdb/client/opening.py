@@ -12,8 +12,9 @@ from riffdb.client.calls import AsyncClient, Client
 from riffdb.client.embedded import EmbeddedTransport, local_caller
 from riffdb.client.remote import RemoteTransport, RetryBudget
 from riffdb.core.diagnostics import render
-from riffdb.core.errors import RiffError
+from riffdb.core.errors import RiffError, input_error
 from riffdb.core.stepping import step
+from riffdb.core.suggestions import did_you_mean
 from riffdb.database.database import Database
 from riffdb.database.doors import Door, LoopDoor, Run, ThreadDoor
 from riffdb.plan import Plan
@@ -66,7 +67,16 @@ def compiled_plan(folder: str | Path) -> Plan:
 
 async def open_database(url: str, make_door: Callable[[Run], Door], *, create: bool) -> Database:
     """The database at an address of this machine, for edges that bring their own caller."""
-    return await Database.open(await open_store(url, create=create), make_door)
+    if url.startswith(("http://", "https://")):
+        raise RiffError(
+            "RDB-E-USAGE", "this is the address of a server; `riffdb.connect(url, token)` and `--server URL` reach one"
+        )
+    store = await open_store(url, create=create)
+    try:
+        return await Database.open(store, make_door)
+    except BaseException:
+        await store.close()
+        raise
 
 
 async def _open(
@@ -77,7 +87,15 @@ async def _open(
     try:
         if plan is not None:
             await database.deploy(local_caller(None, "embedded"), plan)
+        _check_role(database, role)
     except BaseException:
         await database.close()
         raise
     return EmbeddedTransport(database, local_caller(role, "embedded"))
+
+
+def _check_role(database: Database, role: str | None) -> None:
+    if role and database.has_contract:
+        roles = [declared.name for declared in database.contract.plan.roles]
+        if role not in roles:
+            raise input_error("role", f"the contract has no role of that name{did_you_mean(role, roles)}")

@@ -1,31 +1,50 @@
 """The transport over HTTP, without I/O of its own: what to send, when to send it again, what an answer means.
 
-An exchange that broke after the request may have left is *unknown*; it is settled by sending the same key and input
-again, within the budget of attempts, and only then reported, as `RDB-E-OUTCOME-UNKNOWN` with the key. The bytes go
+An exchange that broke after the request may have left, or that brought anything but an answer of ours, is *unknown*; it
+is settled by sending the same key and input again, within the budget of attempts, and only then reported, as
+`RDB-E-OUTCOME-UNKNOWN` with the key. A refusal of a later attempt settles nothing of an earlier one. The bytes go
 through an `Exchange`: `blocking` for the sync client, `suspending` for the async one.
 """
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
 from riffdb.client.wire import wire_value, wire_values
+from riffdb.core.codes import CODES
 from riffdb.core.errors import RiffError
 from riffdb.plan import Plan
-from riffdb.plan.plan import from_json, to_json
+from riffdb.plan.plan import to_json
+
+Result = TypeVar("Result")
 
 
 class NotSentError(Exception):
-    """The request did not reach the server."""
+    """The request did not reach the server; the text says why."""
 
 
 class BrokenError(Exception):
-    """The request may have reached the server; no whole answer came back."""
+    """The request may have reached the server; no whole answer came back. The text says what came instead.
+
+    `retry_after`: the wait that was asked for, in seconds.
+    """
+
+    def __init__(self, what: str, retry_after: float | None = None) -> None:
+        super().__init__(what)
+        self.retry_after = retry_after
+
+
+class _PassingError(Exception):
+    """A refusal that another attempt may change."""
+
+    def __init__(self, refusal: RiffError) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +83,13 @@ class Exchange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How often a request is sent again and how long is waited between, doubling, with full jitter."""
+    """How often a request is sent again and how long is waited between, doubling, with full jitter; a server may ask
+    for a longer wait, up to `patience_seconds`."""
 
     attempts: int = 6
     base_seconds: float = 0.05
     max_seconds: float = 2.0
+    patience_seconds: float = 30.0
 
     def delay_seconds(self, attempt: int) -> float:
         """The wait after attempt number `attempt` (from 1)."""
@@ -79,6 +100,39 @@ class RetryBudget:
 _TRANSIENT = frozenset(["RDB-E-OVERLOADED", "RDB-E-UNAVAILABLE", "RDB-E-CONTENTION", "RDB-E-OUTCOME-UNKNOWN"])
 
 
+class _CommandAnswer(msgspec.Struct):
+    """What an answer to a command has at least."""
+
+    outcome: str
+    payload: dict[str, msgspec.Raw]
+    workflow_revisions: list[msgspec.Raw]
+    commit: msgspec.Raw
+    replayed: bool
+
+
+class _QueryAnswer(msgspec.Struct):
+    """What an answer to a query has at least."""
+
+    outcome: str
+    payload: dict[str, msgspec.Raw]
+    as_of: dict[str, msgspec.Raw]
+
+
+class _Deployed(msgspec.Struct):
+    outcome: str
+
+
+class _Described(msgspec.Struct):
+    plan: Plan
+
+
+_check_command = msgspec.json.Decoder(_CommandAnswer).decode
+_check_query = msgspec.json.Decoder(_QueryAnswer).decode
+_read_deployed = msgspec.json.Decoder(_Deployed).decode
+_read_described = msgspec.json.Decoder(_Described).decode
+_read_facts = msgspec.json.Decoder(dict[str, Any]).decode
+
+
 class RemoteTransport:
     """Speaks to one server on behalf of one token."""
 
@@ -87,38 +141,37 @@ class RemoteTransport:
         self._budget = budget
         self._plan: Plan | None = None
 
-    async def plan(self) -> Plan:
+    async def plan(self, *, renew: bool = False) -> Plan:
         """The deployed plan, asked for once."""
-        if self._plan is None:
-            body = await self._call(Request("GET", "/v1/contract", None))
-            self._plan = from_json(json.dumps(json.loads(body)["plan"]))
+        if self._plan is None or renew:
+            self._plan = (await self._call(Request("GET", "/v1/contract", None), _read_described)).plan
         return self._plan
 
-    async def command(self, name: str, values: Mapping[str, object]) -> bytes:
+    async def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> bytes:
         """Run a command, and run it again with the same key until its outcome is known."""
         wire = wire_values(values)
-        key_name = await self._key_name(name)
-        key = None if key_name is None else str(wire.get(key_name))
-        return await self._call(_post(f"/v1/commands/{quote(name, safe='')}", {"input": wire}), key)
+        key = None if key_name is None or wire.get(key_name) is None else str(wire[key_name])
+        return await self._call(_post(f"/v1/commands/{quote(name, safe='')}", {"input": wire}), _command_answer, key)
 
     async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
         """The stored answer under a key."""
-        return await self._call(_post(f"/v1/commands/{quote(name, safe='')}/resolve", {"input": wire_values(values)}))
+        request = _post(f"/v1/commands/{quote(name, safe='')}/resolve", {"input": wire_values(values)})
+        return await self._call(request, _command_answer)
 
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
-        return await self._call(_post(f"/v1/queries/{quote(name, safe='')}", {"params": wire_values(values)}))
+        request = _post(f"/v1/queries/{quote(name, safe='')}", {"params": wire_values(values)})
+        return await self._call(request, _query_answer)
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
         parts = "/".join(quote(str(wire_value(value, "key")), safe="") for value in key)
-        body = await self._call(Request("GET", f"/v1/history/{quote(entity, safe='')}/{parts}", None))
-        return [json.loads(line) for line in body.splitlines() if line]
+        return await self._call(Request("GET", f"/v1/history/{quote(entity, safe='')}/{parts}", None), _read_lines)
 
     async def deploy(self, plan: Plan) -> str:
         """Put a contract on the database."""
-        body = await self._call(_post("/v1/admin/deploy", {"plan": json.loads(to_json(plan))}))
-        return str(json.loads(body)["outcome"])
+        request = _post("/v1/admin/deploy", {"plan": json.loads(to_json(plan))})
+        return (await self._call(request, _read_deployed)).outcome
 
     async def create_capability(
         self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
@@ -127,76 +180,121 @@ class RemoteTransport:
         wanted: dict[str, object] = {"role": role} if role else {"operator": True}
         wanted |= {"principal": principal, "partition": partition, "expires_seconds": lifetime_seconds}
         given = {name: value for name, value in wanted.items() if value is not None}
-        created: dict[str, Any] = json.loads(await self._once(_post("/v1/admin/capabilities", given)))
-        return created
+        request = _post("/v1/admin/capabilities", wire_values(given))
+        try:
+            return _read(await self._exchange.exchange(request), _read_facts)
+        except _PassingError as error:
+            raise error.refusal from None
+        except NotSentError as error:
+            raise RiffError("RDB-E-UNAVAILABLE", f"{error}; nothing was sent") from error
+        except BrokenError as error:
+            raise RiffError("RDB-E-OUTCOME-UNKNOWN", f"{error}; the capability may have been made") from error
 
     async def revoke_capability(self, identity: str) -> dict[str, Any]:
         """End a capability."""
-        path = f"/v1/admin/capabilities/{quote(identity, safe='')}/revoke"
-        revoked: dict[str, Any] = json.loads(await self._call(_post(path, {})))
-        return revoked
+        return await self._call(_post(f"/v1/admin/capabilities/{quote(identity, safe='')}/revoke", {}), _read_facts)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._exchange.close()
 
-    async def _key_name(self, command: str) -> str | None:
-        plan = await self.plan()
-        return next((known.idempotency_key for known in plan.commands if known.name == command), None)
-
-    async def _once(self, request: Request) -> bytes:
-        try:
-            return _body_of(await self._exchange.exchange(request))
-        except NotSentError as error:
-            raise RiffError("RDB-E-UNAVAILABLE", "the server cannot be reached") from error
-        except BrokenError as error:
-            raise RiffError("RDB-E-OUTCOME-UNKNOWN", "the connection broke before the answer came") from error
-
-    async def _call(self, request: Request, key: str | None = None) -> bytes:
+    async def _call(self, request: Request, read: Callable[[bytes], Result], key: str | None = None) -> Result:
         """Send until there is an answer that another attempt would not change; every request here may be repeated."""
         is_unknown = False
+        last: Exception | None = None
         for attempt in range(1, self._budget.attempts + 1):
-            is_last = attempt == self._budget.attempts
-            wait = self._budget.delay_seconds(attempt)
+            if last is not None:
+                await self._exchange.pause(self._wait_seconds(attempt - 1, last))
             try:
-                response = await self._exchange.exchange(request)
-                return _body_of(response)
-            except NotSentError:
-                pass
-            except BrokenError:
-                is_unknown = True
+                return _read(await self._exchange.exchange(request), read)
+            except NotSentError as error:
+                last = error
+            except BrokenError as error:
+                last, is_unknown = error, True
+            except _PassingError as error:
+                last, is_unknown = error, is_unknown or error.refusal.code == "RDB-E-OUTCOME-UNKNOWN"
             except RiffError as error:
-                if error.code not in _TRANSIENT or (is_last and not is_unknown):
-                    raise
-                wait = max(wait, float(str(error.detail.get("retry_after", 0))))
-            if not is_last:
-                await self._exchange.pause(wait)
+                if is_unknown and key is not None and error.code != "RDB-E-IDEMPOTENCY-REUSED":
+                    raise _unknown(error, key) from error
+                raise
         if is_unknown and key is not None:
-            raise RiffError(
-                "RDB-E-OUTCOME-UNKNOWN",
-                "no answer came within the attempts; send the same key and input again to settle it",
-                key=key,
-            )
-        raise RiffError(
-            "RDB-E-UNAVAILABLE", "the server cannot be reached; nothing is known to have been done", key=key
-        )
+            raise _unknown(last, key) from last
+        if isinstance(last, _PassingError):
+            last.refusal.key = key
+            raise last.refusal from None
+        raise RiffError("RDB-E-UNAVAILABLE", f"{last}; nothing is known to have been done", key=key) from last
+
+    def _wait_seconds(self, attempt: int, last: Exception) -> float:
+        wait, asked = self._budget.delay_seconds(attempt), _asked_seconds(last)
+        return wait if asked is None else max(wait, min(asked, self._budget.patience_seconds))
+
+
+def _asked_seconds(last: Exception) -> float | None:
+    """The wait that the server asked for, if it did and it is one."""
+    asked = last.retry_after if isinstance(last, BrokenError) else None
+    if isinstance(last, _PassingError):
+        told = last.refusal.detail.get("retry_after")
+        asked = told if isinstance(told, int | float) else None
+    return asked
+
+
+def _unknown(last: Exception | None, key: str) -> RiffError:
+    return RiffError(
+        "RDB-E-OUTCOME-UNKNOWN",
+        f"it is not known whether the command was done ({last}); send the same key and input again to settle it",
+        key=key,
+    )
 
 
 def _post(path: str, body: Mapping[str, object]) -> Request:
     return Request("POST", path, json.dumps(body, ensure_ascii=True).encode())
 
 
-def _body_of(response: Response) -> bytes:
+def _command_answer(body: bytes) -> bytes:
+    _check_command(body)
+    return body
+
+
+def _query_answer(body: bytes) -> bytes:
+    _check_query(body)
+    return body
+
+
+def _read_lines(body: bytes) -> list[dict[str, Any]]:
+    return [_read_facts(line) for line in body.splitlines() if line]
+
+
+def _read(response: Response, read: Callable[[bytes], Result]) -> Result:
+    """What the response tells; a problem of the server is raised, and anything else is `BrokenError`."""
     if 200 <= response.status < 300:
-        return response.body
+        try:
+            return read(response.body)
+        except ValueError as error:
+            raise BrokenError("what came back is no answer of RiffDB") from error
+    raise _refusal(response)
+
+
+def _refusal(response: Response) -> Exception:
+    """The error that the response tells of.
+
+    Where it is no problem of ours, a gateway spoke: its refusal of the request is final, but when it says that it
+    failed, it may have passed the request on.
+    """
     try:
-        problem = msgspec.json.decode(response.body, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        problem = {"detail": f"the server answered with status {response.status} and no reason"}
+        problem = _read_facts(response.body)
+    except ValueError:
+        problem = {}
+    code = str(problem.get("code"))
+    if not code.startswith("RDB-E-"):
+        what = f"status {response.status} came back with no reason of RiffDB"
+        if response.status == 429 or response.status >= 500:
+            return BrokenError(what, response.retry_after)
+        return RiffError("RDB-E-USAGE", f"{what}; is this the address of a server of RiffDB?")
     error = RiffError.from_json(problem)
     if response.retry_after is not None:
         error.detail.setdefault("retry_after", response.retry_after)
-    raise error
+    is_passing = code in _TRANSIENT or (code not in CODES and problem.get("retryable") is True)
+    return _PassingError(error) if is_passing else error
 
 
 def server_address(url: str) -> SplitResult:
@@ -216,4 +314,14 @@ def server_address(url: str) -> SplitResult:
 
 def retry_after_seconds(header: str | None) -> float | None:
     """The seconds of a `Retry-After` header, if it names seconds."""
-    return float(header) if header is not None and header.isdecimal() else None
+    return float(header) if header is not None and header.isascii() and header.isdecimal() else None
+
+
+def request_headers(token: str) -> dict[str, str]:
+    """The headers of every request; `RDB-E-UNAUTHENTICATED` for a text that no token can be, which it does not show."""
+    if not (token and token.isascii() and token.isprintable() and " " not in token):
+        raise RiffError(
+            "RDB-E-UNAUTHENTICATED",
+            "the token must be the text that `riffdb capability create` printed, without white space",
+        )
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

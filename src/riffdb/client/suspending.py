@@ -7,8 +7,17 @@ have arrived.
 import asyncio
 
 import aiohttp
+from yarl import URL
 
-from riffdb.client.remote import BrokenError, NotSentError, Request, Response, retry_after_seconds, server_address
+from riffdb.client.remote import (
+    BrokenError,
+    NotSentError,
+    Request,
+    Response,
+    request_headers,
+    retry_after_seconds,
+    server_address,
+)
 
 
 class SuspendingExchange:
@@ -17,7 +26,7 @@ class SuspendingExchange:
     def __init__(self, url: str, token: str, timeout_seconds: float) -> None:
         server_address(url)
         self._url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._headers = request_headers(token)
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         self._session: aiohttp.ClientSession | None = None
 
@@ -25,13 +34,16 @@ class SuspendingExchange:
         """The response of the server."""
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers, timeout=self._timeout)
+        url = URL(self._url + request.path, encoded=True)
         try:
-            async with self._session.request(request.method, self._url + request.path, data=request.body) as response:
+            # Errors of aiohttp may hold the request's headers, and so the token: they stay here.
+            async with self._session.request(request.method, url, data=request.body, allow_redirects=False) as response:
                 body = await response.read()
         except aiohttp.ClientConnectorError as error:
-            raise NotSentError from error
+            raise NotSentError(f"{error.host}:{error.port} cannot be reached ({error.strerror or error})") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise BrokenError from error
+            what = str(error) or type(error).__name__
+            raise BrokenError(f"the connection broke before the answer came ({what})") from None
         return Response(response.status, body, retry_after_seconds(response.headers.get("Retry-After")))
 
     async def pause(self, seconds: float) -> None:

@@ -13,12 +13,15 @@ from riffdb.plan import Plan
 class Transport(Protocol):
     """One way to a database; errors are `RiffError`."""
 
-    async def plan(self) -> Plan:
-        """The deployed plan, narrowed to what the caller may use."""
+    async def plan(self, *, renew: bool = False) -> Plan:
+        """The deployed plan, narrowed to what the caller may use; with `renew`, not one that was kept."""
         ...
 
-    async def command(self, name: str, values: Mapping[str, object]) -> bytes:
-        """Run a command; an unknown outcome has been settled, or is `RDB-E-OUTCOME-UNKNOWN` with the key."""
+    async def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> bytes:
+        """Run a command; an unknown outcome has been settled, or is `RDB-E-OUTCOME-UNKNOWN` with the key.
+
+        `key_name`: which of the values is the request key, if any is.
+        """
         ...
 
     async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:

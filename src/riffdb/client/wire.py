@@ -10,6 +10,8 @@ from decimal import Decimal
 from uuid import UUID
 
 from riffdb.core.errors import input_error
+from riffdb.core.limits import I64_MIN, U64_MAX
+from riffdb.core.values import decimal_form
 
 
 def wire_values(values: Mapping[str, object]) -> dict[str, object]:
@@ -20,18 +22,16 @@ def wire_values(values: Mapping[str, object]) -> dict[str, object]:
 def wire_value(value: object, path: str) -> object:
     """The wire form of one value."""
     match value:
-        case None | bool() | int() | str():
+        case None | bool() | str():
             return value
+        case int() | Decimal():
+            return _number(value, path)
         case UUID():
             return str(value)
         case datetime():
-            if value.tzinfo is None:
-                raise input_error(path, "must be a time with its offset from UTC")
-            return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+            return _time(value, path)
         case date():
             return value.isoformat()
-        case Decimal():
-            return format(value, "f")
         case bytes():
             return urlsafe_b64encode(value).decode().rstrip("=")
         case list() | tuple():
@@ -39,3 +39,21 @@ def wire_value(value: object, path: str) -> object:
         case Mapping():
             return {str(name): wire_value(item, f"{path}.{name}") for name, item in value.items()}
     raise input_error(path, f"a {type(value).__name__} has no form on the wire")
+
+
+def _number(value: int | Decimal, path: str) -> object:
+    if isinstance(value, int) and I64_MIN <= value <= U64_MAX:
+        return value
+    form = decimal_form(value)
+    if form is None:
+        raise input_error(path, "must be a number of fewer digits")
+    return form
+
+
+def _time(value: datetime, path: str) -> str:
+    if value.utcoffset() is None:
+        raise input_error(path, "must be a time with its offset from UTC")
+    try:
+        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except OverflowError:
+        raise input_error(path, "must lie in the years 0001 to 9999 (UTC)") from None

@@ -5,7 +5,7 @@ An act runs alone at the door, between batches of commands. Absent: reading appl
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -50,7 +50,7 @@ class CreatedCapability:
     """A new capability with its token, which is shown this once."""
 
     capability: Capability
-    token: str
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
