@@ -511,7 +511,9 @@ class ParamDecl(msgspec.Struct, frozen=True):
 
 
 class FromStmt(msgspec.Struct, frozen=True):
-    """`one|maybe|many|count|sum|min|max NAME … from ENTITY where …` with the clauses that its kind takes."""
+    """`one|maybe|many|count|sum|min|max NAME … from ENTITY where …` with the clauses that its kind takes.
+
+    A clause that the kind demands is absent here only if its absence was reported."""
 
     kind: Literal["one", "maybe", "many", "count", "sum", "min", "max"]
     name: Name
@@ -572,6 +574,8 @@ class RoleDecl(msgspec.Struct, frozen=True):
 
 
 class ScheduleDecl(msgspec.Struct, frozen=True):
+    """`due`, `claim`, `run` and `release` are None only if their absence was reported."""
+
     name: Name
     source: Literal["query", "stream"]
     source_name: Name
