@@ -129,7 +129,7 @@ async def _claim(turn: Turn) -> Held | Gone | Deferred | DeliveryLost | Failed:
     answer = await _send_claim(turn, presented)
     newer = _newer_revision(turn, answer)
     if newer is not None:
-        presented, since = newer, turn.now()
+        presented = newer
         answer = await _send_claim(turn, presented)
     hit("turn.claim.after")
     if not isinstance(answer, Success):
