@@ -31,6 +31,7 @@ from riffdb.plan.expressions import (
     Constant,
     Expression,
     Input,
+    IsNull,
     Unary,
 )
 
@@ -230,6 +231,15 @@ def test_and_or_if_and_coalesce_stop_early() -> None:
     assert value_of(Call(I64, "coalesce", (Input(I64.nullable, "maybe_i64"), fails)), maybe_i64=4) == 4
     with pytest.raises(RiffError, match=ZERO):
         value_of(Call(I64, "coalesce", (Input(I64.nullable, "maybe_i64"), fails)))
+
+
+def test_literals_beside_null() -> None:
+    null, three, maybe = Constant(I64.nullable, None), Constant(I64, 3), Input(I64.nullable, "maybe_i64")
+    assert value_of(Call(I64, "coalesce", (null, maybe, three))) == 3
+    assert value_of(Call(I64, "coalesce", (null, maybe, three)), maybe_i64=4) == 4
+    assert value_of(Call(I64, "coalesce", (three, maybe))) == 3
+    assert value_of(IsNull(BOOL, null, False)) is True
+    assert value_of(IsNull(BOOL, Constant(TEXT, "a"), True)) is True
 
 
 def test_identifiers_in_a_plan_that_was_kept_as_json_are_base64() -> None:

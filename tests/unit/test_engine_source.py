@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from riffdb.core.types import BOOL, U64
 from riffdb.engine import compile_command, compile_query
+from riffdb.engine.source import execute
 from riffdb.plan import Plan
 from riffdb.plan.commands import (
     BindStep,
@@ -148,6 +149,11 @@ def assert_evaluates(plan: Plan, name: str) -> None:
     (found,) = query.ranges((3,), 0)
     assert (found.entity, found.index, found.prefix, found.limit) == (name, name, (3,), 3)
     assert query.select([[after]]) == (((1, 5),),)
+
+
+def test_a_fault_of_ours_is_not_called_the_contracts() -> None:
+    with pytest.raises(SyntaxError):
+        execute("Broken", "else:\n", {})
 
 
 def test_generated_functions_have_no_built_ins() -> None:

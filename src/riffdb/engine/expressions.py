@@ -247,7 +247,7 @@ def _coalesce(arguments: tuple[Expression, ...], scope: Scope) -> Term:
             result = result if argument.value is None else _term(argument, scope)
             continue
         value, name = _named(_term(argument, scope), scope)
-        result = Term(f"{name} if {value} is not None else {_inside(result, CONDITIONAL)}", CONDITIONAL)
+        result = Term(f"{name} if {value} is not None else {result.text}", CONDITIONAL)
     return result
 
 
