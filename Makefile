@@ -20,6 +20,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@echo "Installing the locked packages into .venv (about a minute the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src/riffdb
 	@touch $@
 
 .PHONY: demo
