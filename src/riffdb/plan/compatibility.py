@@ -4,7 +4,9 @@ Rows are kept as the deployed plan laid them out, so entities that exist stay as
 new entities, and any change of commands, queries, streams, roles and schedules, are free. Absent: migrations.
 """
 
-from riffdb.plan.declarations import EntityPlan
+from collections.abc import Iterator, Mapping
+
+from riffdb.plan.declarations import EntityPlan, FieldPlan
 from riffdb.plan.plan import Plan
 
 
@@ -28,19 +30,36 @@ def refused_changes(old: Plan, new: Plan) -> list[str]:
     return refused
 
 
-def _entity_changes(old: EntityPlan, new: EntityPlan) -> list[str]:
-    changes = []
-    if (old.partition, [(part.name, part.type) for part in old.key]) != (
-        new.partition,
-        [(part.name, part.type) for part in new.key],
-    ):
-        changes.append(f"the key of entity `{old.name}` changed")
-    if [(part.name, part.type) for part in old.fields] != [(part.name, part.type) for part in new.fields]:
-        changes.append(f"the fields of entity `{old.name}` changed")
-    if [(part.name, part.type, part.expression) for part in old.computed] != [
-        (part.name, part.type, part.expression) for part in new.computed
-    ]:
-        changes.append(f"the computed fields of entity `{old.name}` changed")
-    if old.indexes != new.indexes:
-        changes.append(f"the indexes of entity `{old.name}` changed")
-    return changes
+def _entity_changes(old: EntityPlan, new: EntityPlan) -> Iterator[str]:
+    if (old.partition, list(_types(old.key).items())) != (new.partition, list(_types(new.key).items())):
+        yield f"the key of entity `{old.name}` changed"
+    yield from _part_changes(old.name, "field", _types(old.fields), _types(new.fields), is_ordered=True)
+    yield from _part_changes(old.name, "computed field", _computed(old), _computed(new), is_ordered=True)
+    yield from _part_changes(old.name, "index", _indexes(old), _indexes(new), is_ordered=False)
+
+
+def _types(parts: tuple[FieldPlan, ...]) -> dict[str, object]:
+    return {part.name: part.type for part in parts}
+
+
+def _computed(entity: EntityPlan) -> dict[str, object]:
+    return {part.name: (part.type, part.expression) for part in entity.computed}
+
+
+def _indexes(entity: EntityPlan) -> dict[str, object]:
+    return {index.name: index for index in entity.indexes}
+
+
+def _part_changes(
+    entity: str, noun: str, old: Mapping[str, object], new: Mapping[str, object], *, is_ordered: bool
+) -> Iterator[str]:
+    for name, part in old.items():
+        if name not in new:
+            yield f"{noun} `{name}` of entity `{entity}` is gone"
+        elif new[name] != part:
+            yield f"{noun} `{name}` of entity `{entity}` changed"
+    for name in new:
+        if name not in old:
+            yield f"{noun} `{name}` of entity `{entity}` is new, and its rows have none"
+    if is_ordered and old.keys() == new.keys() and list(old) != list(new):
+        yield f"each {noun} of entity `{entity}` must stay in its place"

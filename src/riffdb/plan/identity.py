@@ -1,7 +1,7 @@
 """The identity of a plan and of each declaration: SHA-256 over the canonical form.
 
-The canonical form leaves out doc comments, the contract's version, the application's name and the order in which
-declarations stand in files; it is the same text on every machine. Parts that are at their default are left out, so
+The canonical form leaves out doc comments, the contract's version, the application's name, the order in which
+declarations stand in files and that of the names in a role; it is the same text on every machine. Parts that are at their default are left out, so
 that a form which learns something new keeps the identity of what does not use it.
 """
 
@@ -12,6 +12,7 @@ import msgspec
 from riffdb.core.canonical import canonical_hash, canonical_json
 from riffdb.core.types import Type
 from riffdb.plan.plan import Plan
+from riffdb.plan.queries import RolePlan
 
 _FAMILIES = (
     "enums",
@@ -24,6 +25,7 @@ _FAMILIES = (
     "roles",
     "schedules",
 )
+_GRANTS = ("queries", "commands", "streams")
 
 
 def canonical(plan: Plan) -> str:
@@ -62,6 +64,8 @@ def _canonical_value(plan: Plan) -> dict[str, Any]:
 def _form(part: Any) -> Any:
     if isinstance(part, Type):
         return str(part)
+    if isinstance(part, RolePlan):
+        part = msgspec.structs.replace(part, **{name: tuple(sorted(getattr(part, name))) for name in _GRANTS})
     if isinstance(part, tuple):
         return [_form(item) for item in part]
     if not isinstance(part, msgspec.Struct):
