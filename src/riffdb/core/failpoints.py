@@ -1,9 +1,9 @@
 """Labelled places where a test may kill, pause, delay or fail: `RIFFDB_FAILPOINT=<label>:<action>[:nth]`.
 
 Actions: `kill` (SIGKILL of this process), `raise`, `pause` (SIGSTOP of this process until it is continued),
-`delay=MS`. `nth` counts hits of the label from 1; without it the first hit acts. What acts says so first, in one line on
-stderr, since a process that dies of SIGKILL tells nothing of it. Inert when the variable is unset. The labels are part
-of the outer surface; an unknown one is refused so that a misspelt test cannot pass.
+`delay=MS`. `nth` counts hits of the label from 1; without it the first hit acts. What acts says so first, in one line
+on stderr, since a process that dies of SIGKILL tells nothing of it. Inert when the variable is unset. The labels are
+part of the outer surface; an unknown one is refused so that a misspelt test cannot pass.
 """
 
 import os

@@ -292,7 +292,13 @@ def uuid_text(value: bytes) -> str:
 @lru_cache(_TEXTS_KEPT)
 def timestamp_text(value: int) -> str:
     """RFC 3339 with six digits and `Z` of microseconds since 1970-01-01."""
-    return (_NAIVE_EPOCH + timedelta(microseconds=value)).isoformat(timespec="microseconds") + "Z"
+    seconds, microseconds = divmod(value, 1_000_000)
+    return f"{_second_text(seconds)}.{microseconds:06d}Z"
+
+
+@lru_cache(_TEXTS_KEPT)
+def _second_text(seconds: int) -> str:
+    return (_NAIVE_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 def decimal_text(value: int, scale: int) -> str:

@@ -165,8 +165,7 @@ async def _system_commit(
     head = heads.get(SYSTEM_PARTITION) or Head(SYSTEM_PARTITION, 0, 0, EMPTY_CHAIN)
     sequence, time = head.sequence + 1, max(await transaction.time(), head.time + 1)
     text = canonical_json(facts)
-    record = chained(
-        head,
+    unchained = CommitRecord(
         partition=SYSTEM_PARTITION,
         sequence=sequence,
         time=time,
@@ -184,5 +183,7 @@ async def _system_commit(
         plan_hash=contract.hash,
         changes="[]",
         events="[]",
+        chain=head.chain,
     )
+    record = chained(unchained)
     return Head(SYSTEM_PARTITION, sequence, time, record.chain), record

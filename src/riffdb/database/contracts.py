@@ -36,6 +36,7 @@ class InputCodec:
         self._decoders = tuple(decoder(plan.type, enums) for plan in inputs)
         self._encoders = tuple(encoder(plan.type, enums) for plan in inputs)
         self._defaults = tuple(plan.default if plan.has_default else None for plan in inputs)
+        self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
         self._sorted = sorted(self._positions.items())
 
     def decode(self, values: Mapping[str, object], only: frozenset[str] | None = None) -> tuple[Any, ...]:
@@ -50,10 +51,8 @@ class InputCodec:
                 hint = did_you_mean(name, self._positions)
                 raise input_error(name, f"is no {self._noun} here{hint}")
             decoded[position] = self._decoders[position](value, name)
-        for plan in self.inputs:
-            if plan.name not in values and not (plan.has_default or plan.type.optional):
-                if only is not None and plan.name not in only:
-                    continue
+        for plan in self._required:
+            if plan.name not in values and (only is None or plan.name in only):
                 raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
         return tuple(decoded)
 

@@ -65,8 +65,7 @@ def commit_record(
     caller, contract = request.caller, request.contract
     changes = [_change(request.command.rows[change.slot], change) for change in evaluation.changes]
     events = [{"event": name, "fields": contract.event_encoders[name](values)} for name, values in evaluation.events]
-    return chained(
-        head,
+    unchained = CommitRecord(
         partition=request.partition,
         sequence=sequence,
         time=time,
@@ -84,7 +83,9 @@ def commit_record(
         plan_hash=contract.hash,
         changes=_json(changes) if changes else "[]",
         events=_json(events) if events else "[]",
+        chain=head.chain,
     )
+    return chained(unchained)
 
 
 def _change(rows: RowCodec, change: Change) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def _change(rows: RowCodec, change: Change) -> dict[str, Any]:
     }
 
 
-def chained(head: Head, **facts: Any) -> CommitRecord:
-    """A commit record whose chain hash covers the head's chain and every other fact of the record, as a JSON list in
-    the order of the record's fields (bytes in base64)."""
-    return CommitRecord(**facts, chain=sha256(_encode([head.chain, *facts.values()])).digest())
+def chained(unchained: CommitRecord) -> CommitRecord:
+    """The record with its chain hash in the place of its predecessor's: SHA-256 over the record as it was given, a JSON
+    list of its fields in order (bytes in base64), the predecessor's chain hash last."""
+    return CommitRecord(*unchained[:-1], sha256(_encode(unchained)).digest())
