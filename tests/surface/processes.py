@@ -1,0 +1,229 @@
+"""The real processes of RiffDB, as a user starts them: one-shot commands, `riffdb serve`, workers.
+
+`deployed` gives a database file with the queue of the examples on it, and ends whatever was started there, each by its
+own pid. A process is waited for by what it prints or by its end; the limit below only stops a test that would hang.
+"""
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import riffdb
+from tests.surface.http_server import HttpClient
+
+ROOT = Path(__file__).parent.parent.parent
+QUEUE = ROOT / "examples" / "queue"
+RIFFDB = Path(sys.executable).with_name("riffdb")
+PATIENCE_SECONDS = 120
+COMPLETE = 2
+"""The ordinal of `WorkState.Complete` in the file."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.stdout)
+
+
+def run_riffdb(*arguments: str | Path, cwd: Path = ROOT, stdin: str = "", **environment: str) -> Done:
+    """Run `riffdb` to its end; no other `RIFFDB_…` variable than the given ones is set."""
+    done = subprocess.run(
+        [RIFFDB, *arguments],
+        cwd=cwd,
+        env=_environment(environment),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("RIFFDB_")} | dict(more)
+
+
+class Process:
+    """A `riffdb` that runs until it is told to stop; its stdout is read line by line, its stderr goes to a file."""
+
+    def __init__(self, log: Path, arguments: tuple[str | Path, ...], cwd: Path, environment: Mapping[str, str]) -> None:
+        self._log = log
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [RIFFDB, *arguments],
+                cwd=cwd,
+                env=_environment(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+        assert self._process.stdout is not None
+        self._stdout = self._process.stdout
+        self._unread = b""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        """What it wrote to stderr so far."""
+        return self._log.read_text(encoding="utf-8")
+
+    def line(self) -> str:
+        """The next line of stdout, waited for; empty when it ended."""
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self._stdout], [], [], PATIENCE_SECONDS)
+            assert ready, f"process {self.pid} prints nothing more; its stderr:\n{self.stderr}"
+            piece = os.read(self._stdout.fileno(), 65_536)
+            if not piece:
+                return ""
+            self._unread += piece
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line.decode()
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        return self._process.wait(PATIENCE_SECONDS)
+
+    def stop(self) -> int:
+        """Tell it to stop; its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def end(self) -> None:
+        """End it in any case, and let go of it."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._stdout.close()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A `riffdb serve` that answers."""
+
+    process: Process
+    url: str
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
+
+    @contextmanager
+    def client(self, token: str) -> Iterator[HttpClient]:
+        """One plain HTTP connection."""
+        client = HttpClient("127.0.0.1", self.port, token)
+        try:
+            yield client
+        finally:
+            client.connection.close()
+
+
+class Deployment:
+    """A database file with the queue deployed on it, and the processes that were started for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.application = folder / "queue"
+        self.file = folder / "work.db"
+        self.url = f"sqlite:{self.file}"
+        self._processes: list[Process] = []
+        with riffdb.open(self.url, self.application) as client:
+            self.operator = client.create_capability(role="")["token"]
+            self.producer = client.create_capability(role="WorkProducer")["token"]
+            self.scheduler = client.create_capability(role="WorkScheduler")["token"]
+
+    def token(self, role: str, **restrictions: Any) -> str:
+        """One more token, made while no server holds the file; an empty role is an operator's."""
+        with riffdb.open(self.url) as client:
+            return str(client.create_capability(role=role, **restrictions)["token"])
+
+    def start(self, *arguments: str | Path, **environment: str) -> Process:
+        """Start `riffdb` in the application's folder."""
+        log = self.folder / f"stderr-{len(self._processes)}.txt"
+        process = Process(log, arguments, self.application, environment)
+        self._processes.append(process)
+        return process
+
+    def serve(self, failpoint: str = "", *, port: int = 0) -> Server:
+        """Start the server, with a failpoint armed in it if one is given, and wait until it answers."""
+        options = ("--allow-failpoints",) if failpoint else ()
+        variables = {"RIFFDB_FAILPOINT": failpoint} if failpoint else {}
+        process = self.start(
+            "serve", "--db", self.url, "--listen", f"127.0.0.1:{port}", "--json", *options, **variables
+        )
+        ready = process.line()
+        assert '"listening"' in ready, process.stderr
+        return Server(process, json.loads(ready)["listening"])
+
+    def worker(self, server: Server, organization: str, *options: str, owner: str, failpoint: str = "") -> Process:
+        """Start a worker of the schedule on one organization's items; it prints one JSON document a turn."""
+        variables = {"RIFFDB_TOKEN": self.scheduler} | ({"RIFFDB_FAILPOINT": failpoint} if failpoint else {})
+        arguments = ("--param", f"organization_id={organization}", "--owner", owner, "--handler", "handlers:complete")
+        return self.start("worker", "DueWorkItems", "--server", server.url, *arguments, "--json", *options, **variables)
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """What SQL finds in the file, read with Python's own SQLite, whoever holds the file."""
+        with closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def figure(self, sql: str, *values: object) -> Any:
+        """The one value that SQL finds in the file."""
+        return self.rows(sql, *values)[0][0]
+
+    @property
+    def holder(self) -> str:
+        """The pid that the lock beside the file names."""
+        return Path(f"{self.file}-riffdb.lock").read_text(encoding="utf-8").strip()
+
+    def end(self) -> None:
+        """End what was started here and still runs."""
+        for process in self._processes:
+            process.end()
+
+
+@contextmanager
+def deployed(folder: Path, **policy: int) -> Iterator[Deployment]:
+    """A deployment of the queue in `folder`; `policy` replaces settings of its schedule."""
+    shutil.copytree(QUEUE, folder / "queue", ignore=shutil.ignore_patterns("__pycache__"))
+    settings = folder / "queue" / "riffdb.toml"
+    text = settings.read_text(encoding="utf-8")
+    for name, value in policy.items():
+        text, count = re.subn(rf"^{name} = \d+", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert count == 1, f"the schedule of the queue has no setting {name}"
+    settings.write_text(text, encoding="utf-8")
+    deployment = Deployment(folder)
+    try:
+        yield deployment
+    finally:
+        deployment.end()
+
+
+def as_replay(answer: bytes) -> bytes:
+    """The bytes of an answer as every later caller with the same key and input must get them."""
+    stored, colon, replayed = answer.rpartition(b'"replayed":')
+    assert colon, answer
+    assert replayed in (b"true}", b"false}")
+    return stored + colon + b"true}"
