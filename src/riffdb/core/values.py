@@ -247,7 +247,7 @@ def encoder(value_type: Type, enums: Enums) -> Encoder:
     """The function from an inside value to its wire form."""
     encode = _encode_required(value_type, enums)
     if encode is None:
-        return _same
+        return unchanged
     if not value_type.optional:
         return encode
     return lambda value: None if value is None else encode(value)
@@ -278,7 +278,8 @@ def _encode_required(value_type: Type, enums: Enums) -> Encoder | None:
     return None
 
 
-def _same(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
+    """The value: the encoder of a type whose wire form is its inside value."""
     return value
 
 
@@ -334,7 +335,7 @@ def _native_required(value_type: Type, enums: Mapping[str, type[StrEnum]]) -> En
         case "list" if value_type.element is not None:
             convert = native(value_type.element, enums)
             return lambda value: [convert(item) for item in value]
-    return _same
+    return unchanged
 
 
 def enum_classes(enums: Enums) -> dict[str, type[StrEnum]]:

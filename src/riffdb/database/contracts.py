@@ -1,125 +1,28 @@
-"""A deployed plan made ready to run: codecs of inputs and payloads, compiled functions, tables.
+"""A deployed plan made ready to run: compiled functions, codecs, tables.
 
 A `Contract` is made once for a plan and shared by all requests; each command is prepared at its first use. Nothing here
 changes after it was made, so a request holds on to the contract that admitted it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.keys import partition_encoder
-from riffdb.core.layout import Index, Key, Row, Table
+from riffdb.core.layout import Index, Table
 from riffdb.core.suggestions import did_you_mean
-from riffdb.core.values import Encoder, Enums, decoder, encoder, uuid_text
+from riffdb.core.values import Encoder, decoder, encoder, uuid_text
+from riffdb.database.codecs import InputCodec, RowCodec, mapping_encoder
 from riffdb.database.layouts import tables
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
-from riffdb.plan.commands import CommandPlan, InputPlan, PayloadField
-from riffdb.plan.declarations import EntityPlan, EventPlan
+from riffdb.plan.commands import CommandPlan, PayloadField
+from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import Expression, Input, Param
 from riffdb.plan.identity import plan_hash
 from riffdb.plan.queries import QueryPlan
-
-
-class InputCodec:
-    """Decodes the inputs of a command, or the parameters of a query, and says them in canonical form."""
-
-    def __init__(self, inputs: tuple[InputPlan, ...], enums: Enums, noun: str) -> None:
-        self.inputs = inputs
-        self._noun = noun
-        self._positions = {plan.name: position for position, plan in enumerate(inputs)}
-        self._decoders = tuple(decoder(plan.type, enums) for plan in inputs)
-        self._encoders = tuple(encoder(plan.type, enums) for plan in inputs)
-        self._defaults = tuple(plan.default if plan.has_default else None for plan in inputs)
-        self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
-        self._sorted = sorted(self._positions.items())
-
-    def decode(self, values: Mapping[str, object], only: frozenset[str] | None = None) -> tuple[Any, ...]:
-        """Inside values in declared order; `RDB-E-INPUT` with the path of what is wrong.
-
-        With `only`, the names that matter: the others may be missing and come out as None.
-        """
-        decoded = list(self._defaults)
-        for name, value in values.items():
-            position = self._positions.get(name)
-            if position is None:
-                hint = did_you_mean(name, self._positions)
-                raise input_error(name, f"is no {self._noun} here{hint}")
-            decoded[position] = self._decoders[position](value, name)
-        for plan in self._required:
-            if plan.name not in values and (only is None or plan.name in only):
-                raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
-        return tuple(decoded)
-
-    def canonical(self, decoded: tuple[Any, ...], *, with_secrets: bool) -> str:
-        """Canonical JSON of the values, defaults left out (null is one), so that a new input keeps old forms valid.
-
-        The names are in order already, and msgspec writes the text that `core.canonical` would, several times faster.
-        """
-        form = {
-            name: self._encoders[position](decoded[position])
-            for name, position in self._sorted
-            if decoded[position] != self._defaults[position] and (with_secrets or not self.inputs[position].secret)
-        }
-        return msgspec.json.encode(form).decode()
-
-    @property
-    def has_secrets(self) -> bool:
-        """Whether any of the inputs is secret."""
-        return any(plan.secret for plan in self.inputs)
-
-
-class RowCodec:
-    """The wire forms of one entity's rows: whole without secrets, by changed fields, and of keys.
-
-    The wire form of the newest row is kept: an answer's payload and the record of the change show the same row.
-    """
-
-    def __init__(self, entity: EntityPlan, enums: Enums) -> None:
-        self.entity = entity.name
-        self.revision_position = len(entity.columns)
-        self.sequence_position = self.revision_position + 1
-        types, shown = entity.types, frozenset(entity.visible)
-        self._fields = tuple(
-            (name, position, encoder(types[name], enums)) for position, name in enumerate(entity.columns)
-        )
-        self._hidden = tuple(name for name in entity.columns if name not in shown)
-        order = entity.storage_key
-        self._key = tuple((part.name, order.index(part.name), encoder(part.type, enums)) for part in entity.key)
-        self._newest: tuple[Row, dict[str, Any]] = ((), {})
-
-    def row(self, row: Row) -> dict[str, Any]:
-        """The whole row with its revision, secrets left out."""
-        wire = self._whole(row)
-        return {name: wire[name] for name in wire if name not in self._hidden} if self._hidden else wire
-
-    def key(self, key: Key) -> dict[str, Any]:
-        """A storage key by field name, in declared order."""
-        return {name: encode(key[position]) for name, position, encode in self._key}
-
-    def changed(self, before: Row | None, after: Row | None) -> dict[str, Any]:
-        """The fields of `after` that differ from `before`; all of them for a new row, none for a deleted one."""
-        if after is None:
-            return {}
-        wire = self._whole(after)
-        return {
-            name: wire[name]
-            for name, position, _ in self._fields
-            if before is None or before[position] != after[position]
-        }
-
-    def _whole(self, row: Row) -> dict[str, Any]:
-        newest, wire = self._newest
-        if newest is not row:
-            wire = {name: encode(row[position]) for name, position, encode in self._fields}
-            wire["revision"] = str(row[self.revision_position])
-            self._newest = (row, wire)
-        return wire
 
 
 @dataclass(frozen=True)
@@ -130,7 +33,7 @@ class PreparedCommand:
     inputs: InputCodec
     compiled: CompiledCommand
     tables: tuple[Table, ...]
-    rows: tuple["RowCodec", ...]
+    rows: tuple[RowCodec, ...]
     partition_bytes: Callable[[Any], bytes]
     partition_inputs: frozenset[str]
     key_position: int | None
@@ -222,13 +125,12 @@ class Contract:
         return {entity.name: RowCodec(entity, self.enums) for entity in self.plan.entities}
 
     @cached_property
-    def event_encoders(self) -> dict[str, Callable[[tuple[Any, ...]], dict[str, Any]]]:
+    def event_encoders(self) -> dict[str, Callable[[Sequence[Any]], dict[str, Any]]]:
         """For each event, the function from its values to their wire form."""
-        return {event.name: self._event_encoder(event) for event in self.plan.events}
-
-    def _event_encoder(self, event: EventPlan) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
-        parts = tuple((field.name, encoder(field.type, self.enums)) for field in event.fields)
-        return lambda values: {name: encode(value) for (name, encode), value in zip(parts, values, strict=True)}
+        return {
+            event.name: mapping_encoder([(field.name, field.type) for field in event.fields], self.enums)
+            for event in self.plan.events
+        }
 
     def _payload_encoder(self, fields: tuple[PayloadField, ...]) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
         parts = tuple(
@@ -261,15 +163,13 @@ class Contract:
         parts = []
         for selection in plan.payload:
             types = entities[selection.binding].types
-            parts.append((selection.name, tuple((name, encoder(types[name], self.enums)) for name in selection.fields)))
+            fields = [(name, types[name]) for name in selection.fields]
+            parts.append((selection.name, mapping_encoder(fields, self.enums)))
 
         def encode(payload: tuple[Any, ...]) -> dict[str, Any]:
             return {
-                name: [
-                    {field: encode_value(value) for (field, encode_value), value in zip(fields, item, strict=True)}
-                    for item in items
-                ]
-                for (name, fields), items in zip(parts, payload, strict=True)
+                name: [encode_item(item) for item in items]
+                for (name, encode_item), items in zip(parts, payload, strict=True)
             }
 
         return PreparedQuery(

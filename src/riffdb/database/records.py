@@ -14,7 +14,7 @@ from riffdb.core.keys import partition_text
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.admission import CommandRequest
-from riffdb.database.contracts import RowCodec
+from riffdb.database.codecs import RowCodec
 from riffdb.engine import Change, Evaluation
 
 EMPTY_CHAIN = bytes(32)
