@@ -22,10 +22,10 @@ from threading import Barrier, Thread
 from uuid import UUID
 
 import apsw
+from uuid_utils.compat import uuid7
 
 import riffdb
 import riffdb.aio
-from riffdb.core.ids import uuid7
 
 ROOT = Path(__file__).resolve().parents[1]
 APPLICATION = ROOT / "examples" / "queue"

@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
 import riffdb
-from riffdb.core.ids import uuid7
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".demo"

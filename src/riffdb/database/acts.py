@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from uuid_utils.compat import uuid7
+
 from riffdb.core.canonical import canonical_json
 from riffdb.core.errors import RiffError, input_error
-from riffdb.core.ids import uuid7
 from riffdb.core.keys import SYSTEM_PARTITION
 from riffdb.core.limits import CAPABILITY_SECONDS_MAX, PRINCIPAL_BYTES_MAX
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head
