@@ -58,6 +58,13 @@ def check_operator(caller: Caller) -> None:
         raise RiffError("RDB-E-FORBIDDEN", "only an operator may do this")
 
 
+def check_unrestricted(caller: Caller) -> None:
+    """Refuse everyone but operators of the whole database: what concerns all partitions is theirs alone."""
+    check_operator(caller)
+    if caller.partition is not None:
+        raise RiffError("RDB-E-FORBIDDEN", "only an operator who is not restricted to one partition may do this")
+
+
 def check_partition(caller: Caller, partition: bytes) -> None:
     """Refuse a partition outside the capability's restriction."""
     if caller.partition is not None and caller.partition != partition:

@@ -13,7 +13,7 @@ from riffdb.core.failpoints import hit
 from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
-from riffdb.database.callers import Caller, check_capability, check_operator
+from riffdb.database.callers import Caller, check_capability, check_operator, check_unrestricted
 from riffdb.database.contracts import Contract
 from riffdb.database.doors import Door, Run
 from riffdb.database.pipeline import incident, run_commands
@@ -148,7 +148,7 @@ class Database:
         check_operator(caller)
         async with self._store.snapshot() as reader:
             await _check_token(reader, caller)
-            return await history(reader, self.contract, entity, key)
+            return await history(reader, self.contract, caller, entity, key)
 
     async def close(self) -> None:
         """Release the store."""
@@ -160,7 +160,7 @@ class Database:
         perform: Callable[[Transaction], Awaitable[Result]],
         committed: Callable[[Result], None] | None = None,
     ) -> Result:
-        check_operator(caller)
+        check_unrestricted(caller)
 
         async def authorized(transaction: Transaction) -> Result:
             await _check_token(transaction, caller)

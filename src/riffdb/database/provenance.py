@@ -11,6 +11,7 @@ from typing import Any
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.records import CommitRecord
 from riffdb.core.values import decoder, timestamp_text
+from riffdb.database.callers import Caller, check_partition
 from riffdb.database.contracts import Contract
 from riffdb.plan.declarations import EntityPlan
 from riffdb.storage.protocol import Reader
@@ -18,7 +19,9 @@ from riffdb.storage.protocol import Reader
 REDACTED = "[redacted]"
 
 
-async def history(reader: Reader, contract: Contract, entity_name: str, key: Sequence[object]) -> list[dict[str, Any]]:
+async def history(
+    reader: Reader, contract: Contract, caller: Caller, entity_name: str, key: Sequence[object]
+) -> list[dict[str, Any]]:
     """The commits that wrote the row with this key (values in declared order), oldest first."""
     entity = contract.entity_named(entity_name)
     if len(key) != len(entity.key):
@@ -28,12 +31,13 @@ async def history(reader: Reader, contract: Contract, entity_name: str, key: Seq
         part.name: decoder(part.type, contract.enums)(value, part.name)
         for part, value in zip(entity.key, key, strict=True)
     }
+    partition = contract.partition_of(entity)(values[entity.partition])
+    check_partition(caller, partition)
     table = contract.tables[entity.name]
     storage_key = tuple(values[name] for name in entity.storage_key)
     row = (await reader.rows(table, [storage_key])).get(storage_key)
     if row is None:
         raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{entity.name}` with that key")
-    partition = contract.partition_of(entity)(values[entity.partition])
     wire_key = contract.rows[entity.name].key(storage_key)
     entries = []
     sequence: int | None = row[len(entity.columns) + 1]
