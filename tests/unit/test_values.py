@@ -24,7 +24,7 @@ from riffdb.core.limits import I64_MAX, I64_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, U
 from riffdb.core.types import BOOL, DATE, I64, TIMESTAMP, U64, Type, string
 from riffdb.core.types import UUID as UUID_TYPE
 from riffdb.core.values import decoder, encoder, enum_classes, native
-from riffdb.database.contracts import InputCodec
+from riffdb.database.codecs import InputCodec
 from riffdb.plan.commands import InputPlan
 
 ENUMS = {"Colour": ("Red", "Green", "Blue")}
