@@ -1,8 +1,8 @@
 """The identity of a plan and of each declaration: SHA-256 over the canonical form.
 
 The canonical form leaves out doc comments, the contract's version, the application's name, the order in which
-declarations stand in files and that of the names in a role; it is the same text on every machine. Parts that are at their default are left out, so
-that a form which learns something new keeps the identity of what does not use it.
+declarations stand in files and that of the names in a role; it is the same text on every machine. Parts that are at
+their default are left out, so that a form which learns something new keeps the identity of what does not use it.
 """
 
 from typing import Any
