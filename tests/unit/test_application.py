@@ -47,7 +47,7 @@ def test_everything_has_a_default(folder: Path) -> None:
     assert application.schedules == {}
     assert application.server.listen == "127.0.0.1:7433"
     assert application.server.db is None
-    assert application.limits.batch_commands_max == 256
+    assert application.limits.body_bytes_max == 1 << 20
 
 
 def test_paths_are_named_as_the_user_named_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +72,14 @@ def test_all_sections_are_read(folder: Path) -> None:
         '[generate]\npython = "generated/python"\n'
         "[schedules.Due]\nin_flight = 8\nlease_seconds = 30\n"
         '[server]\ndb = "sqlite:work.db"\nlisten = "0.0.0.0:80"\n'
-        "[limits]\nqueue_commands_max = 10\n",
+        "[limits]\nbody_bytes_max = 2048\n",
     )
     application = load_application(folder)
     assert application.configuration.generate == {"python": "generated/python"}
     assert application.schedules == {"Due": SchedulePolicy(in_flight=8, lease_seconds=30)}
     assert application.server.db == "sqlite:work.db"
     assert application.server.listen == "0.0.0.0:80"
-    assert application.limits.queue_commands_max == 10
+    assert application.limits.body_bytes_max == 2048
 
 
 def test_a_folder_that_is_none(tmp_path: Path, folder: Path) -> None:

@@ -5,7 +5,6 @@ table below is all that `--help` needs, so a command's module and its layers loa
 of its own; a command composes what the layers below offer.
 """
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -14,6 +13,8 @@ from typing import Any
 
 import click
 
+from riffdb import __version__
+from riffdb.cli.output import OutputLostError, note, report, report_fault
 from riffdb.core import failpoints
 from riffdb.core.errors import RiffError
 
@@ -56,7 +57,7 @@ class LazyGroup(click.Group):
         from riffdb.core.suggestions import did_you_mean
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"there is no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
+            raise click.UsageError(f"there is no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}", context)
         return super().resolve_command(context, args)
 
 
@@ -67,51 +68,74 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 the contract has errors, 4 the change n
 
 
 @click.group(cls=LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="riffdb", message="riffdb %(version)s")
+@click.version_option(__version__, message="riffdb %(version)s")
 def root() -> None:
     """RiffDB, a workflow database: contracts compile to durable, idempotent, fenced commands."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    code = run(arguments)
+    _open_missing_streams()
+    code = run(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # whoever read it is gone, and the code says how it went
+        with suppress(OSError, AttributeError):  # whoever read it is gone, and the code says how it went
             stream.flush()
     # The HTTP server's threads may be about to enter Python; tearing it down just then would abort the process.
     os._exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command line."""
+    """The exit code of a command line; whatever goes wrong is told here and not raised."""
+    as_json = "--json" in arguments
+    try:
+        _arm_failpoint()
+        code: Any = root.main(arguments, prog_name="riffdb", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        note(error.format_message())
+        return error.exit_code
+    except click.ClickException as error:
+        return report(RiffError("RDB-E-USAGE", _plain(error)), as_json=as_json, remedy=_help_of(error))
+    except RiffError as error:
+        return report(error, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        note("interrupted")
+        return 130
+    except OutputLostError as lost:
+        if lost.reason:
+            note(f"error: stdout cannot be written: {lost.reason}")
+        return 1
+    except OSError as error:
+        refusal = f"the system refused what RiffDB needs: {error.strerror or type(error).__name__}"
+        return report(RiffError("RDB-E-UNAVAILABLE", refusal), as_json=as_json)
+    except SystemExit as end:  # so click ends when nobody reads its help
+        return end.code if isinstance(end.code, int) else 1
+    except Exception as fault:  # noqa: BLE001  # told as ours, with its place
+        return report_fault(fault, as_json=as_json)
+
+
+def _arm_failpoint() -> None:
     try:
         failpoints.arm(os.environ.get(failpoints.VARIABLE))
-        code: Any = root.main(arguments, prog_name="riffdb", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except RiffError as error:
-        return report(error, as_json="--json" in arguments)
     except ValueError as error:
-        if failpoints.VARIABLE not in str(error):
-            raise
-        return report(RiffError("RDB-E-USAGE", str(error)), as_json="--json" in arguments)
+        raise RiffError("RDB-E-USAGE", str(error)) from None
 
 
-def report(error: RiffError, *, as_json: bool) -> int:
-    """Show an error, on stderr for people and as a problem document on stdout with `--json`; its exit code."""
-    if as_json:
-        click.echo(json.dumps(error.to_json(), ensure_ascii=False))
-    click.echo(f"error[{error.code}]: {error.message}", err=True)
-    if error.key is not None and error.facts.retryable:
-        click.echo(f"  ask again with the same key: {error.key}", err=True)
-    return error.facts.exit
+def _plain(error: click.ClickException) -> str:
+    """What click says, in the form of our own messages."""
+    message = error.format_message()
+    return (message[:1].lower() + message[1:]).removesuffix(".")
+
+
+def _help_of(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return "" if context is None else f"see `{context.command_path} --help`"
+
+
+def _open_missing_streams() -> None:
+    """Fill the places of closed standard streams, so that no file of ours comes to lie under one of them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

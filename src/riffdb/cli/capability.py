@@ -4,11 +4,11 @@ A token is printed once, on stdout, and kept nowhere; its id, which is no secret
 do this: whoever opens the file, or the holder of an operator's capability.
 """
 
-import json
 import re
 
 import click
 
+from riffdb.cli.output import note, print_json, print_text
 from riffdb.cli.targets import Target, operator_options
 from riffdb.core.errors import RiffError
 
@@ -41,16 +41,17 @@ def create(
     """Create a capability and print its token, which is shown this once."""
     if (role is None) == (not operator):
         raise click.UsageError("give one of --role ROLE and --operator")
+    if role == "":  # below, no role means an operator, which nobody may become by an unset variable of a script
+        raise click.UsageError("--role takes the name of a role of the contract")
     with target.open() as client:
         created = client.create_capability(
             role=role or "", principal=principal, partition=partition, lifetime_seconds=_lifetime_seconds(expires)
         )
     if as_json:
-        click.echo(json.dumps(created))
+        print_json(created)
     else:
-        click.echo(created["token"])
-        click.echo(f"capability {created['id']} for {created['role'] or 'an operator'};", err=True, nl=False)
-        click.echo(" its token is shown this once", err=True)
+        note(f"capability {created['id']} for {created['role'] or 'an operator'}; its token is shown this once")
+        print_text(created["token"])
     return 0
 
 
@@ -63,9 +64,9 @@ def revoke(identity: str, target: Target, as_json: bool) -> int:
     with target.open() as client:
         revoked = client.revoke_capability(identity)
     if as_json:
-        click.echo(json.dumps(revoked))
+        print_json(revoked)
     else:
-        click.echo(f"capability {revoked['id']} ended at {revoked['revoked_at']}", err=True)
+        note(f"capability {revoked['id']} ended at {revoked['revoked_at']}")
     return 0
 
 

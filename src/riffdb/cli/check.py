@@ -4,11 +4,11 @@ With `--json` one document goes to stdout; without it everything is for people a
 is among the diagnostics; warnings alone exit 0.
 """
 
-import json
 from pathlib import Path
 
 import click
 
+from riffdb.cli.output import note, print_json
 from riffdb.client.application import compile_application
 from riffdb.core.diagnostics import has_errors, render, to_json
 
@@ -22,20 +22,25 @@ def command(folder: Path, as_json: bool) -> int:
     diagnostics = compilation.diagnostics
     is_wrong = has_errors(diagnostics)
     if as_json:
-        document = {"ok": not is_wrong, "diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]}
-        click.echo(json.dumps(document, ensure_ascii=False))
+        print_json({"ok": not is_wrong, "diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]})
         return 3 if is_wrong else 0
     for diagnostic in diagnostics:
-        click.echo(render(diagnostic), err=True)
+        note(render(diagnostic))
     errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
     if is_wrong:
-        click.echo(f"{application.name}: {errors} error{'s' if errors > 1 else ''}", err=True)
+        note(f"{application.name}: {_counted(errors, 'error')}")
         return 3
     plan = compilation.plan
     assert plan is not None
-    click.echo(
-        f"{application.name}: {plan.contract} version {plan.version} is sound: {len(plan.entities)} entities,"
-        f" {len(plan.commands)} commands, {len(plan.queries)} queries, {len(plan.schedules)} schedules",
-        err=True,
+    parts = (
+        _counted(len(plan.entities), "entity", "entities"),
+        _counted(len(plan.commands), "command"),
+        _counted(len(plan.queries), "query", "queries"),
+        _counted(len(plan.schedules), "schedule"),
     )
+    note(f"{application.name}: {plan.contract} version {plan.version} is sound: {', '.join(parts)}")
     return 0
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -5,9 +5,10 @@ that the caller can ask again with it.
 """
 
 import click
+from uuid_utils.compat import uuid7
 
 from riffdb.cli.inputs import read_object
-from riffdb.cli.output import show_answer
+from riffdb.cli.output import note, show_answer
 from riffdb.cli.targets import Target, target_options
 
 
@@ -25,6 +26,14 @@ def run(name: str, text: str | None, target: Target, as_json: bool) -> int:
     """Run the command NAME. Without a request key in the input, a new one is made."""
     inputs = read_object(text, "--input")
     with target.open() as client:
-        answer = client.command(name, **inputs)
+        key_name = next((known.idempotency_key for known in client.plan().commands if known.name == name), None)
+        if key_name is not None:
+            inputs.setdefault(key_name, str(uuid7()))
+        try:
+            answer = client.command(name, **inputs)
+        except KeyboardInterrupt:
+            key = "" if key_name is None else f"; to learn it, ask again with the same key: {inputs[key_name]}"
+            note(f"it is not known whether the command was committed{key}")
+            raise
     show_answer(answer.outcome, answer.raw, as_json=as_json)
     return 0 if answer.is_success else 7

@@ -4,11 +4,11 @@ A contract with errors is shown and refused (exit 3), a change that the stored r
 (exit 4). With `--db` a missing file is made.
 """
 
-import json
 from pathlib import Path
 
 import click
 
+from riffdb.cli.output import note, print_json
 from riffdb.cli.targets import Target, operator_options
 from riffdb.client.opening import compiled_plan
 from riffdb.plan.identity import plan_hash
@@ -24,8 +24,8 @@ def command(folder: Path, target: Target, as_json: bool) -> int:
     with target.open(create=True) as client:
         outcome = client.deploy(plan)
     if as_json:
-        facts = {"outcome": outcome, "contract": plan.contract, "version": plan.version, "hash": plan_hash(plan).hex()}
-        click.echo(json.dumps(facts))
+        identity = plan_hash(plan).hex()
+        print_json({"outcome": outcome, "contract": plan.contract, "version": plan.version, "hash": identity})
     else:
-        click.echo(f"{plan.contract} version {plan.version}: {outcome}", err=True)
+        note(f"{plan.contract} version {plan.version}: {outcome}")
     return 0

@@ -8,6 +8,7 @@ import json
 
 import click
 
+from riffdb.cli.output import print_json, print_text
 from riffdb.cli.targets import Target, operator_options
 
 
@@ -22,9 +23,11 @@ def command(entity: str, key: tuple[str, ...], target: Target, as_json: bool) ->
         entries = client.history(entity, *key)
     for entry in entries:
         if as_json:
-            click.echo(json.dumps(entry, ensure_ascii=False))
+            print_json(entry)
         else:
-            changes = ", ".join(f"{name}={json.dumps(value)}" for name, value in entry["changes"].items())
-            click.echo(f"{entry['time']}  #{entry['sequence']}  revision {entry['revision']}  {entry['command']}")
-            click.echo(f"    {entry['outcome']} by {entry['principal']}: {changes or 'no value changed'}")
+            changes = ", ".join(
+                f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in entry["changes"].items()
+            )
+            print_text(f"{entry['time']}  #{entry['sequence']}  revision {entry['revision']}  {entry['command']}")
+            print_text(f"    {entry['outcome']} by {entry['principal']}: {changes or 'no value changed'}")
     return 0

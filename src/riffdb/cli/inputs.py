@@ -10,8 +10,11 @@ from typing import Any
 
 import msgspec
 
-from riffdb.core.errors import RiffError, input_error
+from riffdb.core.errors import RiffError
 from riffdb.core.json_depth import check_depth
+from riffdb.core.limits import BODY_DRAIN_BYTES_MAX
+
+INPUT_BYTES_MAX = BODY_DRAIN_BYTES_MAX
 
 
 def read_object(text: str | None, option: str) -> dict[str, Any]:
@@ -19,15 +22,27 @@ def read_object(text: str | None, option: str) -> dict[str, Any]:
     if text is None:
         return {}
     if text == "-":
-        raw = sys.stdin.buffer.read()
+        raw = _read(option, "stdin")
     elif text.startswith("@"):
-        try:
-            raw = Path(text[1:]).read_bytes()
-        except OSError as error:
-            raise RiffError("RDB-E-USAGE", f"{option}: `{text[1:]}` cannot be read: {error.strerror}") from error
+        raw = _read(option, f"`{text[1:]}`", Path(text[1:]))
     else:
         raw = text.encode(errors="surrogateescape")
+    if len(raw) > INPUT_BYTES_MAX:
+        raise RiffError("RDB-E-TOO-LARGE", f"{option}: at most {INPUT_BYTES_MAX} bytes can be given")
     return parse_object(raw, option)
+
+
+def _read(option: str, name: str, path: Path | None = None) -> bytes:
+    """One byte more than is allowed at most, so that an endless source ends here."""
+    try:
+        if path is not None:
+            with path.open("rb") as file:
+                return file.read(INPUT_BYTES_MAX + 1)
+        if sys.stdin is None:
+            raise RiffError("RDB-E-USAGE", f"{option}: stdin is closed; give the JSON on the line, or as @FILE")
+        return sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
+    except OSError as error:
+        raise RiffError("RDB-E-USAGE", f"{option}: {name} cannot be read: {error.strerror}") from None
 
 
 def parse_object(raw: bytes, place: str) -> dict[str, Any]:
@@ -36,10 +51,15 @@ def parse_object(raw: bytes, place: str) -> dict[str, Any]:
         check_depth(raw)
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise RiffError("RDB-E-USAGE", f"{place}: this is no JSON ({error})") from error
+        raise RiffError("RDB-E-USAGE", f"{place}: this is no JSON: {_reason(error)}") from None
     if not isinstance(found, dict):
         raise RiffError("RDB-E-USAGE", f'{place}: give a JSON object, such as {{"name": "value"}}')
     return found
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).partition(" - at `")[0]  # the decoder hides the names there anyway
+    return text[:1].lower() + text[1:]
 
 
 def parse_params(lines: tuple[str, ...]) -> dict[str, str]:
@@ -50,6 +70,6 @@ def parse_params(lines: tuple[str, ...]) -> dict[str, str]:
         if not equals or not name:
             raise RiffError("RDB-E-USAGE", "--param takes name=value, such as --param organization_id=…")
         if name in params:
-            raise input_error(name, "is given twice")
+            raise RiffError("RDB-E-USAGE", f"--param gives `{name}` twice")
         params[name] = value
     return params

@@ -15,6 +15,8 @@ import click
 from riffdb.client.calls import Client
 from riffdb.core.errors import RiffError
 
+DB_VARIABLE = "RIFFDB_DB"
+SERVER_VARIABLE = "RIFFDB_SERVER"
 TOKEN_VARIABLE = "RIFFDB_TOKEN"  # the variable's name, no token
 
 
@@ -53,9 +55,9 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def operator_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--db` and `--server`, for what operators alone may do; the function gets a `target`."""
 
-    @click.option("--db", metavar="URL", envvar="RIFFDB_DB", help="Open this database here, such as sqlite:work.db.")
+    @click.option("--db", metavar="URL", envvar=DB_VARIABLE, help="Open this database here, such as sqlite:work.db.")
     @click.option(
-        "--server", metavar="URL", envvar="RIFFDB_SERVER", help=f"Ask this server, with the token in {TOKEN_VARIABLE}."
+        "--server", metavar="URL", envvar=SERVER_VARIABLE, help=f"Ask this server, with the token in {TOKEN_VARIABLE}."
     )
     @wraps(function)
     def with_target(
@@ -69,13 +71,18 @@ def operator_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def chosen(db: str | None, server: str | None, role: str | None) -> Target:
     """The target of these options; a usage error unless exactly one place is named."""
     context = click.get_current_context()
-    given = [name for name in ("db", "server") if _is_flag(context, name)]
-    if len(given) == 1:
-        db, server = (db, None) if given == ["db"] else (None, server)
-    if (db is None) == (server is None):
-        raise click.UsageError("give one of --db URL and --server URL")
+    flags = [name for name in ("db", "server") if _is_flag(context, name)]
+    if len(flags) == 1:
+        db, server = (db, None) if flags == ["db"] else (None, server)
+    if db is not None and server is not None:
+        variables = f"{DB_VARIABLE} and {SERVER_VARIABLE} are both set; unset one, or give --db or --server"
+        raise click.UsageError("give one of --db and --server, not both" if flags else variables)
+    if db is None and server is None:
+        raise click.UsageError(f"give --db URL or --server URL, or set {DB_VARIABLE} or {SERVER_VARIABLE}")
     if server is not None and role is not None:
         raise click.UsageError("--role goes with --db; a server knows the role of the token")
+    if role == "":
+        raise click.UsageError("--role takes the name of a role of the contract")
     return Target(db, server, role)
 
 

@@ -1,36 +1,37 @@
 """`riffdb worker`: the scheduler's host as a process, over a server or a database of its own.
 
-SIGTERM or SIGINT lets the turns in flight finish; a second one ends them between two operations.
+SIGTERM or SIGINT lets the turns in flight finish, a second one ends them between two operations, a third one ends the
+process. The policy is that of the application's `riffdb.toml`, fitted to the contract that is deployed. Absent: any
+knowledge of the application; its schedule says which command takes what.
 """
 
 import asyncio
-import importlib
-import json
 import signal
-import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
 import click
+from uuid_utils.compat import uuid7
 
 from riffdb.cli.inputs import parse_params
+from riffdb.cli.loading import load_handler
+from riffdb.cli.output import OutputLostError, note
 from riffdb.cli.targets import Target, target_options, token
-from riffdb.client.application import CONFIGURATION_FILE, load_application
+from riffdb.cli.turns import exit_of, show_turn
+from riffdb.client.application import CONFIGURATION_FILE, deployed_policy, read_configuration
 from riffdb.client.calls import AsyncClient
+from riffdb.client.configuration import Configuration
 from riffdb.client.opening import connect_async, open_async
 from riffdb.client.schedule_port import SchedulePort
 from riffdb.core.errors import RiffError
-from riffdb.core.ids import uuid7
 from riffdb.core.suggestions import did_you_mean
 from riffdb.plan import Plan
 from riffdb.scheduler import (
-    Failed,
+    AuthorizationRevoked,
     Handler,
-    Idle,
     Policy,
     SchedulerFailure,
     Timer,
@@ -40,6 +41,8 @@ from riffdb.scheduler import (
     run_once,
 )
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 @click.command("worker", short_help="work on a schedule's items")
 @click.argument("schedule", metavar="SCHEDULE")
@@ -47,7 +50,7 @@ from riffdb.scheduler import (
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="A parameter of the schedule's source.")
 @click.option("--owner", metavar="UUID", help="Who holds the leases; made if left out.")
 @click.option(
-    "--application", metavar="DIR", type=click.Path(path_type=Path), help="Where the policy stands; default ."
+    "--application", metavar="DIR", type=click.Path(path_type=Path), help="Whose policy and handler; default ."
 )
 @click.option("--once", is_flag=True, help="Run one turn.")
 @target_options
@@ -63,50 +66,63 @@ def command(
     as_json: bool,
 ) -> int:
     """Work on the items of SCHEDULE until SIGTERM."""
-    handler = None if place is None else load_handler(place)
-    identity = uuid7() if owner is None else _owner(owner)
-    policy = _policy(application, schedule)
-    values = parse_params(params)
-
-    async def work() -> int:
-        async with await _client(target) as client:
-            plan = await client.plan()
-            _check_schedule(plan, schedule, policy)
-            draining, cancellation = _stop_signals()
-            port = SchedulePort(client, plan, schedule, values, draining)
-            timer = Timer(lambda: time.clock_gettime(time.CLOCK_BOOTTIME))
-            worker = Worker(port, policy, identity, timer, handler)
-            if once:
-                result = await run_once(worker, cancellation)
-                _show(result, as_json)
-                return _exit(result)
-            click.echo(f"working on {schedule} as {identity}", err=True)
-            await run_host(worker, cancellation, draining=draining, observe=lambda result: _show(result, as_json))
-            return 0
-
+    configuration = _configuration(application)
+    folders = (Path(), *(() if application is None else (application,)))
+    order = _Order(
+        schedule=schedule,
+        handler=None if place is None else load_handler(place, folders),
+        params=parse_params(params),
+        owner=uuid7() if owner is None else _owner(owner),
+        configuration=configuration,
+        once=once,
+        as_json=as_json,
+    )
     try:
-        return asyncio.run(work())
+        return asyncio.run(_work(order, target))
     except SchedulerFailure as failure:
-        raise _cause(failure) from failure
+        raise _ending(failure) from failure
+    except BaseExceptionGroup as group:
+        # Several turns may end on one cause, such as a capability that was revoked under all of them.
+        failures, others = group.split(SchedulerFailure)
+        if failures is None or others is not None:
+            raise
+        raise _ending(_first(failures)) from group
 
 
-def load_handler(place: str) -> Handler:
-    """The function that `module:function` names; modules of the current folder are found."""
-    module_name, colon, name = place.partition(":")
-    if not colon or not module_name or not name:
-        raise RiffError("RDB-E-USAGE", "--handler takes module:function, such as handlers:complete")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise RiffError("RDB-E-USAGE", f"--handler: there is no module `{error.name}` here or installed") from error
-    except Exception as error:
-        raise RiffError("RDB-E-USAGE", f"--handler: importing `{module_name}` raised {type(error).__name__}") from error
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise RiffError("RDB-E-USAGE", f"--handler: `{module_name}` has no function `{name}`")
-    handler: Handler = found
-    return handler
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the command line asks for."""
+
+    schedule: str
+    handler: Handler | None
+    params: dict[str, str]
+    owner: UUID
+    configuration: Configuration | None
+    once: bool
+    as_json: bool
+
+
+async def _work(order: _Order, target: Target) -> int:
+    async with await _client(target) as client:
+        plan = await client.plan()
+        _check_schedule(plan, order.schedule)
+        policy = Policy(**asdict(deployed_policy(order.configuration, plan, order.schedule)))
+        draining, cancellation = _stop_signals()
+        port = SchedulePort(client, plan, order.schedule, order.params, draining)
+        timer = Timer(lambda: time.clock_gettime(time.CLOCK_BOOTTIME))
+        worker = Worker(port, policy, order.owner, timer, order.handler)
+        if order.once:
+            result = await run_once(worker, cancellation)
+            show_turn(result, as_json=order.as_json)
+            return exit_of(result)
+
+        def observe(result: TurnResult) -> None:
+            with suppress(OutputLostError):  # who listened is gone; the work is as needed as before
+                show_turn(result, as_json=order.as_json)
+
+        note(f"working on {order.schedule} as {order.owner}")
+        await run_host(worker, cancellation, draining=draining, observe=observe)
+        return 130 if cancellation.is_set() else 0
 
 
 def _owner(text: str) -> UUID:
@@ -116,23 +132,18 @@ def _owner(text: str) -> UUID:
         raise RiffError("RDB-E-USAGE", "--owner takes a UUID") from None
 
 
-def _policy(application: Path | None, schedule: str) -> Policy:
+def _configuration(application: Path | None) -> Configuration | None:
     if application is None and not Path(CONFIGURATION_FILE).is_file():
-        return Policy()
-    settings = load_application(application or Path()).schedules.get(schedule)
-    return Policy() if settings is None else Policy(**asdict(settings))
+        return None
+    return read_configuration(application or Path())
 
 
-def _check_schedule(plan: Plan, name: str, policy: Policy) -> None:
+def _check_schedule(plan: Plan, name: str) -> None:
     names = [schedule.name for schedule in plan.schedules]
     if name not in names:
         raise RiffError("RDB-E-NOT-FOUND", f"the contract has no schedule of that name{did_you_mean(name, names)}")
-    schedule = plan.schedule(name)
-    if schedule.source != "query":
+    if plan.schedule(name).source != "query":
         raise RiffError("RDB-E-USAGE", "this version works on schedules that select from a query")
-    lease = plan.workflow(schedule.workflow).lease
-    if lease is not None:
-        policy.fit_lease(lease.seconds_min, lease.seconds_max)
 
 
 async def _client(target: Target) -> AsyncClient:
@@ -144,49 +155,31 @@ async def _client(target: Target) -> AsyncClient:
 
 def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:
     draining, cancellation = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        (cancellation if draining.is_set() else draining).set()
+        if not draining.is_set():
+            draining.set()
+            return
+        cancellation.set()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, stop)
     return draining, cancellation
 
 
-def _show(result: TurnResult, as_json: bool) -> None:
-    facts = _facts(result)
-    if as_json:
-        with suppress(BrokenPipeError):
-            click.echo(json.dumps(facts))
-        return
-    if not isinstance(result, Idle):
-        click.echo(" ".join(str(value) for value in facts.values() if value is not None), err=True)
+def _first(group: BaseExceptionGroup[SchedulerFailure]) -> SchedulerFailure:
+    found = [failure for failure in group.exceptions if isinstance(failure, SchedulerFailure)]
+    return next((failure for failure in found if isinstance(failure, AuthorizationRevoked)), found[0])
 
 
-def _facts(result: TurnResult) -> Mapping[str, object]:
-    item = None if isinstance(result, Idle) else result.item
-    facts: dict[str, object] = {
-        "result": type(result).__name__,
-        "key": None if item is None else "/".join(str(part) for part in item.target),
-        "outcome": getattr(result, "outcome", None),
-        "delay_seconds": getattr(result, "delay_seconds", None),
-    }
-    if isinstance(result, Failed):
-        cause = result.failure.cause
-        facts["failure"] = type(result.failure).__name__
-        facts["cause"] = None if cause is None else cause.code if isinstance(cause, RiffError) else type(cause).__name__
-    return facts
-
-
-def _exit(result: TurnResult) -> int:
-    if not isinstance(result, Failed):
-        return 0
-    cause = result.failure.cause
-    return cause.facts.exit if isinstance(cause, RiffError) else 1
-
-
-def _cause(failure: SchedulerFailure) -> RiffError:
-    if isinstance(failure.cause, RiffError):
-        return failure.cause
-    return RiffError("RDB-E-UNAVAILABLE", str(failure))
+def _ending(failure: SchedulerFailure) -> RiffError:
+    """The error that ends the worker."""
+    cause = failure.cause
+    if not isinstance(cause, RiffError):
+        return RiffError("RDB-E-UNAVAILABLE", str(failure))
+    reason = f"the worker ends: {cause.message}" if isinstance(failure, AuthorizationRevoked) else cause.message
+    return RiffError(cause.code, reason, path=cause.path, detail=cause.detail)

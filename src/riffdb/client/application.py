@@ -52,8 +52,8 @@ class Application:
         return self.configuration.limits
 
 
-def load_application(folder: Path) -> Application:
-    """The application in a folder, its sources in the order of their paths; `RDB-E-USAGE` if it cannot be read."""
+def read_configuration(folder: Path) -> Configuration:
+    """What the `riffdb.toml` of a folder says, without its sources; `RDB-E-USAGE` if it cannot be read."""
     if not folder.is_dir():
         kind = "a file, not a folder" if folder.exists() else "not there"
         raise _usage(f"`{folder}` is {kind}; name the folder of an application, or make one with `riffdb new NAME`")
@@ -65,6 +65,12 @@ def load_application(folder: Path) -> Application:
         )
     configuration = parse_configuration(_read(path))
     _check_lints(configuration)
+    return configuration
+
+
+def load_application(folder: Path) -> Application:
+    """The application in a folder, its sources in the order of their paths; `RDB-E-USAGE` if it cannot be read."""
+    configuration = read_configuration(folder)
     return Application(
         name=configuration.name,
         folder=folder,
@@ -88,6 +94,19 @@ def compile_application(folder: Path) -> tuple[Application, Compilation]:
     plan = None if has_errors(diagnostics) else compilation.plan
     schedules = _policies(application.configuration, compilation.plan)
     return replace(application, schedules=schedules), replace(compilation, plan=plan, diagnostics=tuple(diagnostics))
+
+
+def deployed_policy(configuration: Configuration | None, plan: Plan, name: str) -> SchedulePolicy:
+    """The policy of one schedule of the contract that is deployed, which need not be what the folder compiles to.
+
+    `RDB-E-USAGE` with its place for a setting that this contract does not allow.
+    """
+    if configuration is None:
+        return _fitted(SchedulePolicy(), plan, plan.schedule(name))
+    problem = _duration_problem(configuration, plan, plan.schedule(name))
+    if problem is not None:
+        raise _setting(configuration, problem, "schedules", name, "lease_seconds")
+    return _fitted(configuration.schedules.get(name, SchedulePolicy()), plan, plan.schedule(name))
 
 
 def _usage(message: str) -> RiffError:
@@ -158,22 +177,32 @@ def _policy_problems(configuration: Configuration, plan: Plan) -> Iterator[Diagn
             message = f"there is no schedule `{name}`{did_you_mean(name, names)}"
             yield Diagnostic("RDB-C880", message, configuration.span("schedules", name))
     for schedule in plan.schedules:
-        low, high = _claim_bounds(plan, schedule)
-        policy = configuration.schedules.get(schedule.name, SchedulePolicy())
-        path = ("schedules", schedule.name, "lease_seconds")
-        if path in configuration.given and not low <= policy.lease_seconds <= high:
-            message = f"`lease_seconds` of `{schedule.name}` must lie between {low} and {high}, the bounds of its lease"
-            yield Diagnostic("RDB-C881", message, configuration.span(*path))
+        problem = _duration_problem(configuration, plan, schedule)
+        if problem is not None:
+            yield Diagnostic("RDB-C881", problem, configuration.span("schedules", schedule.name, "lease_seconds"))
+
+
+def _duration_problem(configuration: Configuration, plan: Plan, schedule: SchedulePlan) -> str | None:
+    low, high = _claim_bounds(plan, schedule)
+    policy = configuration.schedules.get(schedule.name, SchedulePolicy())
+    path = ("schedules", schedule.name, "lease_seconds")
+    if path in configuration.given and not low <= policy.lease_seconds <= high:
+        return f"`lease_seconds` of `{schedule.name}` must lie between {low} and {high}, the bounds of its lease"
+    return None
 
 
 def _policies(configuration: Configuration, plan: Plan) -> dict[str, SchedulePolicy]:
-    """The policy of every schedule; a duration that is not given is the default, moved into the lease's bounds."""
-    policies: dict[str, SchedulePolicy] = {}
-    for schedule in plan.schedules:
-        low, high = _claim_bounds(plan, schedule)
-        policy = configuration.schedules.get(schedule.name, SchedulePolicy())
-        policies[schedule.name] = replace(policy, lease_seconds=min(max(policy.lease_seconds, low), high))
-    return policies
+    given = configuration.schedules
+    return {
+        schedule.name: _fitted(given.get(schedule.name, SchedulePolicy()), plan, schedule)
+        for schedule in plan.schedules
+    }
+
+
+def _fitted(policy: SchedulePolicy, plan: Plan, schedule: SchedulePlan) -> SchedulePolicy:
+    """The policy with its lease moved into the bounds; one that is given lies there already."""
+    low, high = _claim_bounds(plan, schedule)
+    return replace(policy, lease_seconds=min(max(policy.lease_seconds, low), high))
 
 
 def _claim_bounds(plan: Plan, schedule: SchedulePlan) -> tuple[int, int]:

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from riffdb.core.errors import RiffError
-from riffdb.core.limits import (
-    BATCH_BYTES_MAX,
-    BATCH_COMMANDS_MAX,
-    BODY_BYTES_MAX,
-    BODY_DRAIN_BYTES_MAX,
-    QUEUE_COMMANDS_MAX,
-)
+from riffdb.core.limits import BODY_BYTES_MAX, BODY_DRAIN_BYTES_MAX
 from riffdb.core.spans import Source, Span
 from riffdb.core.suggestions import did_you_mean
 
@@ -51,12 +45,12 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """The limits that an operator may lower, or raise within reason; each under its name of `core.limits`."""
+    """The limits that an operator may lower, or raise within reason; each under its name of `core.limits`.
+
+    Only limits that the server minds stand here.
+    """
 
     body_bytes_max: int = BODY_BYTES_MAX
-    batch_bytes_max: int = BATCH_BYTES_MAX
-    batch_commands_max: int = BATCH_COMMANDS_MAX
-    queue_commands_max: int = QUEUE_COMMANDS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +124,6 @@ _SERVER: dict[str, Check] = {
 }
 _LIMITS: dict[str, Check] = {
     "body_bytes_max": _whole(1_024, BODY_DRAIN_BYTES_MAX),
-    "batch_bytes_max": _whole(1_024, BODY_DRAIN_BYTES_MAX),
-    "batch_commands_max": _whole(1, BATCH_COMMANDS_MAX),
-    "queue_commands_max": _whole(1, 1 << 20),
 }
 _LEVEL = _text("allow|warn|deny", '"allow", "warn" or "deny"')
 _SECTIONS = ("application", "generate", "schedules", "server", "limits", "lints")

@@ -186,7 +186,8 @@ class SchedulePort:
         if not outcome.evidence:
             return Refusal(answer.outcome)
         kinds = [kind for kind in _KINDS if getattr(scheduled, kind) == answer.outcome]
-        return Evidence(answer.outcome, kinds[0] if kinds else "other")
+        # One outcome may stand in several clauses; then its name alone does not tell which.
+        return Evidence(answer.outcome, kinds[0] if len(kinds) == 1 else "other")
 
     async def _answered(self, call: Awaitable[Any]) -> Any:
         try:
