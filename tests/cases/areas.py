@@ -3,7 +3,7 @@
 `diagnostics/RDB-Cnnn-in-words/` shows a mistake in a contract as a person and as a program gets it; `plan/<name>/`
 shows what a contract compiles to. A case is an application with a `riffdb.toml`, or just `.riff` files, or a
 `case.toml` whose `application` names the folder of one. Paths in outputs are relative to that folder, so that a case
-reads the same on every machine.
+reads the same on every machine. `cli/<name>/` shows command lines, one after the other; see `transcripts.py`.
 """
 
 import json
@@ -19,6 +19,7 @@ from riffdb.core.diagnostics import has_errors, render, to_json
 from riffdb.core.spans import Source
 from riffdb.plan.identity import canonical, declaration_hashes, plan_hash
 from tests.cases.runner import Area
+from tests.cases.transcripts import cli
 
 
 def _application(folder: Path) -> Path:
@@ -65,4 +66,4 @@ def plan(folder: Path) -> Mapping[str, str]:
     }
 
 
-AREAS: dict[str, Area] = {"diagnostics": diagnostics, "plan": plan}
+AREAS: dict[str, Area] = {"cli": cli, "diagnostics": diagnostics, "plan": plan}

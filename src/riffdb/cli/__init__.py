@@ -123,8 +123,8 @@ def _arm_failpoint() -> None:
 
 def _plain(error: click.ClickException) -> str:
     """What click says, in the form of our own messages."""
-    message = error.format_message()
-    return (message[:1].lower() + message[1:]).removesuffix(".")
+    message = error.format_message().removesuffix(".")
+    return message if message[1:2].isupper() else message[:1].lower() + message[1:]
 
 
 def _help_of(error: click.ClickException) -> str:

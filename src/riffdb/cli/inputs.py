@@ -47,6 +47,8 @@ def _read(option: str, name: str, path: Path | None = None) -> bytes:
 
 def parse_object(raw: bytes, place: str) -> dict[str, Any]:
     """The JSON object in these bytes; `RDB-E-USAGE` with the place otherwise."""
+    if not raw.strip():
+        raise RiffError("RDB-E-USAGE", f"{place}: there is nothing in it; an object without values is {{}}")
     try:
         check_depth(raw)
         found = msgspec.json.decode(raw)

@@ -5,6 +5,7 @@ what cannot be made whole is taken away again.
 """
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 @click.command("new", short_help="make a ready application folder")
 @click.argument("path", metavar="NAME")
-@click.option("--template", type=click.Choice(TEMPLATES), default="queue", show_default=True, help="Its start.")
+@click.option("--template", type=click.Choice(TEMPLATES), default="queue", show_default=True, help="Which example.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(path: str, template: str, as_json: bool) -> int:
     """Make the folder NAME, or a/folder/NAME, with an application that runs."""
@@ -33,8 +34,8 @@ def command(path: str, template: str, as_json: bool) -> int:
     if as_json:
         print_json({"application": folder.name, "folder": str(folder)})
     note(f"made {folder}; now:\n")
-    note(f"  riffdb check {folder}")
-    note(f"  riffdb deploy {folder} --db sqlite:{folder.name}.db")
+    for line in (f"cd {shlex.quote(str(folder))}", "riffdb check", "riffdb deploy . --db sqlite:work.db"):
+        note(f"  {line}")
     return 0
 
 

@@ -25,10 +25,17 @@ LISTEN_VARIABLE = "RIFFDB_LISTEN"
 
 
 @click.command("serve", short_help="serve a database over HTTP")
-@click.option("--db", metavar="URL", envvar=DB_VARIABLE, help="The database, such as sqlite:work.db.")
-@click.option("--listen", metavar="HOST:PORT", envvar=LISTEN_VARIABLE, help="Where; 127.0.0.1:7433 if nothing says so.")
 @click.option(
-    "--application", metavar="DIR", type=click.Path(path_type=Path), help="Whose riffdb.toml to read; default ."
+    "--db", metavar="URL", envvar=DB_VARIABLE, help=f"The database, such as sqlite:work.db; or {DB_VARIABLE}."
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", envvar=LISTEN_VARIABLE, help=f"Where; or {LISTEN_VARIABLE}, or 127.0.0.1:7433."
+)
+@click.option(
+    "--application",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Whose riffdb.toml to read, if not this folder's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @click.option("--allow-failpoints", is_flag=True, help=f"Let {failpoints.VARIABLE} act; for tests.")

@@ -55,9 +55,17 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def operator_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--db` and `--server`, for what operators alone may do; the function gets a `target`."""
 
-    @click.option("--db", metavar="URL", envvar=DB_VARIABLE, help="Open this database here, such as sqlite:work.db.")
     @click.option(
-        "--server", metavar="URL", envvar=SERVER_VARIABLE, help=f"Ask this server, with the token in {TOKEN_VARIABLE}."
+        "--db",
+        metavar="URL",
+        envvar=DB_VARIABLE,
+        help=f"Open this database here, such as sqlite:work.db; or {DB_VARIABLE}.",
+    )
+    @click.option(
+        "--server",
+        metavar="URL",
+        envvar=SERVER_VARIABLE,
+        help=f"Ask this server, with the token in {TOKEN_VARIABLE}; or {SERVER_VARIABLE}.",
     )
     @wraps(function)
     def with_target(

@@ -9,13 +9,13 @@ from riffdb.core.errors import RiffError
 from riffdb.scheduler import Failed, HandlerError, Idle, LeaseLost, Refused, SchedulerFailure, TurnResult
 
 
-def show_turn(result: TurnResult, *, as_json: bool) -> None:
-    """Show the end of a turn; without JSON nothing is said of an idle one."""
+def show_turn(result: TurnResult, *, as_json: bool, is_last: bool = False) -> None:
+    """Show the end of a turn; people are told nothing of an idle one, and of no delay that nobody will wait for."""
     facts = turn_facts(result)
     if as_json:
         print_json(facts)
     elif not isinstance(result, Idle):
-        delay = "" if facts["delay_seconds"] is None else f"; again in {facts['delay_seconds']} s"
+        delay = "" if is_last or facts["delay_seconds"] is None else f"; again in {facts['delay_seconds']} s"
         told = facts.get("detail") or facts["outcome"]
         note(f"{facts['result']} {facts['key'] or 'selection'}{'' if told is None else f': {told}'}{delay}")
 

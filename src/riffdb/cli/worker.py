@@ -31,6 +31,7 @@ from riffdb.core.suggestions import did_you_mean
 from riffdb.plan import Plan
 from riffdb.scheduler import (
     AuthorizationRevoked,
+    Failed,
     Handler,
     Policy,
     SchedulerFailure,
@@ -50,7 +51,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="A parameter of the schedule's source.")
 @click.option("--owner", metavar="UUID", help="Who holds the leases; made if left out.")
 @click.option(
-    "--application", metavar="DIR", type=click.Path(path_type=Path), help="Whose policy and handler; default ."
+    "--application",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Whose policy and handler, if not this folder's.",
 )
 @click.option("--once", is_flag=True, help="Run one turn.")
 @target_options
@@ -113,7 +117,9 @@ async def _work(order: _Order, target: Target) -> int:
         worker = Worker(port, policy, order.owner, timer, order.handler)
         if order.once:
             result = await run_once(worker, cancellation)
-            show_turn(result, as_json=order.as_json)
+            if isinstance(result, Failed) and result.item is None:
+                raise result.failure
+            show_turn(result, as_json=order.as_json, is_last=True)
             return exit_of(result)
 
         def observe(result: TurnResult) -> None:

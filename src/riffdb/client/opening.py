@@ -11,7 +11,7 @@ from riffdb.client.application import compile_application
 from riffdb.client.calls import AsyncClient, Client
 from riffdb.client.embedded import EmbeddedTransport, local_caller
 from riffdb.client.remote import RemoteTransport, RetryBudget
-from riffdb.core.diagnostics import render
+from riffdb.core.diagnostics import render, to_json
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.stepping import step
 from riffdb.core.suggestions import did_you_mean
@@ -61,7 +61,8 @@ def compiled_plan(folder: str | Path) -> Plan:
     _, compilation = compile_application(Path(folder))
     if compilation.plan is None:
         text = "\n".join(render(diagnostic) for diagnostic in compilation.diagnostics)
-        raise RiffError("RDB-E-CONTRACT", f"the contract has errors:\n\n{text}")
+        facts = {"diagnostics": [to_json(diagnostic) for diagnostic in compilation.diagnostics]}
+        raise RiffError("RDB-E-CONTRACT", f"the contract has errors:\n\n{text}", detail=facts)
     return compilation.plan
 
 
