@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -28,14 +28,9 @@ from riffdb.storage.protocol import Store
 
 QUEUE = Path(__file__).parent.parent.parent / "examples" / "queue"
 LOCAL = Caller("local:test", OPERATOR, "test")
+QUEUE_PLAN = compiled_plan(QUEUE)
 TIMEOUT_SECONDS = 60
 UNKNOWN_TOKEN = "rdb_00000000000000000000000000000000000000000002CZclj"
-
-
-@cache
-def queue_plan() -> Plan:
-    """The plan of the queue, compiled once."""
-    return compiled_plan(QUEUE)
 
 
 @dataclass(frozen=True)
@@ -140,15 +135,15 @@ class Running:
 
 
 @contextmanager
-def running(store: Store | None = None, *, is_deployed: bool = True, **options: Any) -> Iterator[Running]:
-    """A server while the block runs; `ended` has what `serve_until` raised, if it did."""
+def running(store: Store | None = None, *, plan: Plan | None = QUEUE_PLAN, **options: Any) -> Iterator[Running]:
+    """A server of the plan's contract while the block runs; `ended` has what `serve_until` raised, if it did."""
     started: Future[HttpServer] = Future()
     ended: Future[None] = Future()
 
     async def run() -> None:
         database = await Database.open(store or MemoryStore(), LoopDoor)
-        if is_deployed:
-            await database.deploy(LOCAL, queue_plan())
+        if plan is not None:
+            await database.deploy(LOCAL, plan)
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def on_ready(url: str) -> None:

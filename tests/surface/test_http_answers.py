@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 
+from riffdb.compiler import compile
+from riffdb.core.spans import Source
 from riffdb.plan.narrowing import narrowed
 from riffdb.plan.plan import from_json, to_json
-from tests.surface.http_server import HttpServer, new_work, queue_plan, running
+from tests.surface.http_server import QUEUE_PLAN, HttpServer, new_work, running
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +109,8 @@ def test_the_contract_is_narrowed_to_the_role(server: HttpServer) -> None:
     with server.client() as client:
         whole = client.call("GET", "/v1/contract").json
         narrow = client.call("GET", "/v1/contract", token=server.worker).json
-    assert from_json(json.dumps(whole["plan"])) == queue_plan()
-    assert from_json(json.dumps(narrow["plan"])) == narrowed(queue_plan(), "WorkScheduler")
+    assert from_json(json.dumps(whole["plan"])) == QUEUE_PLAN
+    assert from_json(json.dumps(narrow["plan"])) == narrowed(QUEUE_PLAN, "WorkScheduler")
     assert whole["hash"] == narrow["hash"] == server.database.contract.hash.hex()
     assert "CreateWork" not in json.dumps(narrow)
 
@@ -146,7 +149,7 @@ def test_an_operators_token_is_made_by_saying_so(server: HttpServer) -> None:
         created = client.call("POST", "/v1/admin/capabilities", {"operator": True})
         reply = client.call("GET", "/v1/contract", token=created.json["token"])
     assert (created.json["role"], created.json["expires_at"]) == (None, None)
-    assert len(reply.json["plan"]["commands"]) == len(queue_plan().commands)
+    assert len(reply.json["plan"]["commands"]) == len(QUEUE_PLAN.commands)
 
 
 def test_history_is_one_commit_a_line_newest_last(server: HttpServer) -> None:
@@ -169,15 +172,47 @@ def test_history_is_one_commit_a_line_newest_last(server: HttpServer) -> None:
     assert by_table.body == reply.body
 
 
+NOTES = """
+contract Notes version 1 {
+  entity Note {
+    key (shelf: uuid, name: string<40>, page: u64)
+    field text: string<40>
+  }
+  command Write {
+    input request_key: string<40>
+    input shelf: uuid
+    input name: string<40>
+    input page: u64
+    idempotency_key request_key
+    create Note(shelf, name, page) as note else Taken {}
+    set note.text = "x"
+    return Written {}
+  }
+}
+"""
+
+
+def test_a_key_may_hold_what_means_something_in_an_address() -> None:
+    plan = compile("notes", (Source("notes.riff", NOTES),)).plan
+    assert plan is not None
+    shelf = str(uuid4())
+    with running(plan=plan) as here, here.server.client() as client:
+        for name in ("plain", "a/b", "/", "a//b/", "", "100%", "%41", "a?b#c", "ü", " ", "..", "\n"):
+            written = client.command("Write", {"request_key": name or "-", "shelf": shelf, "name": name, "page": 1})
+            assert written.json["outcome"] == "Written"
+            reply = client.call("GET", f"/v1/history/Note/{shelf}/{quote(name, safe='')}/1")
+            assert (reply.status, reply.json["changes"]["name"]) == (200, name)
+
+
 def test_the_deployed_contract_may_be_deployed_again(server: HttpServer) -> None:
     with server.client() as client:
-        reply = client.call("POST", "/v1/admin/deploy", {"plan": json.loads(to_json(queue_plan()))})
+        reply = client.call("POST", "/v1/admin/deploy", {"plan": json.loads(to_json(QUEUE_PLAN))})
     assert (reply.status, reply.json["outcome"]) == (200, "unchanged")
     assert reply.json["hash"] == server.database.contract.hash.hex()
 
 
 def test_a_contract_that_grew_is_served_at_once() -> None:
-    plan = json.loads(to_json(queue_plan()))
+    plan = json.loads(to_json(QUEUE_PLAN))
     smaller = {name: part for name, part in plan.items() if name not in ("queries", "schedules", "roles")}
     with running() as here, here.server.client() as client:
         worker = here.server.worker

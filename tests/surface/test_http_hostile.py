@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from riffdb.plan.plan import to_json
-from tests.surface.http_server import HttpClient, HttpServer, Reply, new_work, queue_plan, running
+from tests.surface.http_server import QUEUE_PLAN, HttpClient, HttpServer, Reply, new_work, running
 
 ADDRESSES = (
     "/v1/commands/CreateWork",
@@ -88,7 +88,7 @@ def places(document: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
         yield from places(part, (*place, name))
 
 
-PLAN = to_json(queue_plan())
+PLAN = to_json(QUEUE_PLAN)
 PLACES = [place for place in places(json.loads(PLAN)) if place]
 
 

@@ -11,7 +11,7 @@ from riffdb.core.codes import CODES
 from riffdb.core.limits import BODY_BYTES_MAX, BODY_DRAIN_BYTES_MAX
 from riffdb.plan.plan import to_json
 from riffdb.storage.memory import MemoryStore
-from tests.surface.http_server import UNKNOWN_TOKEN, HttpClient, HttpServer, Reply, new_work, queue_plan, running
+from tests.surface.http_server import QUEUE_PLAN, UNKNOWN_TOKEN, HttpClient, HttpServer, Reply, new_work, running
 
 COMMAND = "/v1/commands/CreateWork"
 
@@ -350,7 +350,7 @@ def test_a_capability_that_is_not_well_asked_for(client: HttpClient, wanted: dic
 
 
 def test_a_plan_that_is_none(client: HttpClient) -> None:
-    plan = json.loads(to_json(queue_plan()))
+    plan = json.loads(to_json(QUEUE_PLAN))
     command = plan["commands"][0]
     wrong: list[tuple[object, str]] = [
         ({}, "body"),
@@ -360,8 +360,8 @@ def test_a_plan_that_is_none(client: HttpClient) -> None:
         ({"plan": plan | {"unheard_of": 1}}, "plan"),
         ({"plan": plan | {"commands": [command | {"unheard_of": 1}]}}, "plan"),
         ({"plan": plan | {"commands": [command | {"partition": 1}]}}, "plan.commands[0].partition"),
-        ({"plan": plan | {"entities": []}}, "plan"),
-        ({"plan": plan | {"enums": []}}, "plan"),
+        ({"plan": plan | {"queries": []}}, "plan"),
+        *(({"plan": {name: plan[name] for name in plan if name != gone}}, "plan") for gone in ("entities", "enums")),
     ]
     for body, path in wrong:
         assert problem(client.call("POST", "/v1/admin/deploy", body), "RDB-E-INPUT")["path"].startswith(path)
@@ -371,7 +371,7 @@ def test_a_plan_that_is_none(client: HttpClient) -> None:
 
 
 def test_a_change_that_the_rows_do_not_allow(client: HttpClient) -> None:
-    plan = json.loads(to_json(queue_plan()))
+    plan = json.loads(to_json(QUEUE_PLAN))
     plan["contract"] = "AnotherContract"
     problem(client.call("POST", "/v1/admin/deploy", {"plan": plan}), "RDB-E-APPROVAL")
 

@@ -138,6 +138,28 @@ def test_a_stop_finishes_what_was_admitted_and_takes_nothing_more() -> None:
             socket.create_connection((server.host, server.port))
 
 
+def test_a_stop_finishes_what_was_admitted_though_nobody_waits_for_it() -> None:
+    store = PlannedStore()
+    work = new_work()
+    body = json.dumps({"input": work})
+    with running(store) as here, here.server.socket() as idle:
+        server = here.server
+        head = [f"POST {COMMAND} HTTP/1.1", "Host: here", f"Authorization: Bearer {server.operator}"]
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
+        assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        store.gate = server.run(new_event())
+        with server.socket() as hasty:
+            hasty.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", body]).encode())
+            assert store.has_come.wait(TIMEOUT_SECONDS)
+        server.stop()
+        assert idle.recv(65_536) == b""
+        server.run(set_event(store.gate))
+        assert here.ended.result(TIMEOUT_SECONDS) is None
+    assert [record.key for records in store.state.answered.values() for record in records.values()] == [
+        work["request_key"]
+    ]
+
+
 @contextmanager
 def half_sent(server: HttpServer) -> Iterator[socket.socket]:
     """A connection whose request the server reads, and whose body does not come."""
@@ -169,6 +191,9 @@ def test_a_stop_does_not_wait_for_a_head() -> None:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHo")
         here.server.stop()
         assert here.ended.result(TIMEOUT_SECONDS) is None
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:
@@ -190,7 +215,7 @@ def test_a_failed_store_is_answered_and_ends_the_server() -> None:
 
 
 def test_readiness_tells_what_is_missing() -> None:
-    with running(is_deployed=False) as here, here.server.client(UNKNOWN_TOKEN) as client:
+    with running(plan=None) as here, here.server.client(UNKNOWN_TOKEN) as client:
         alive = client.call("GET", "/healthz")
         unready = client.call("GET", "/readyz")
         refused = client.command("CreateWork", new_work())
@@ -308,7 +333,8 @@ def test_a_signal_ends_the_process_in_peace(file: Path, number: signal.Signals) 
         assert serve.end() == 0
 
 
-def test_a_second_signal_ends_it_at_once(file: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(file: Path, number: signal.Signals) -> None:
     with (
         serving(file) as serve,
         socket.create_connection((serve.host, serve.port), TIMEOUT_SECONDS) as idle,
@@ -319,8 +345,8 @@ def test_a_second_signal_ends_it_at_once(file: Path) -> None:
         assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
         serve.process.send_signal(signal.SIGTERM)
         assert idle.recv(65_536) == b""
-        serve.process.send_signal(signal.SIGTERM)
-        assert serve.end() == -signal.SIGTERM
+        serve.process.send_signal(number)
+        assert serve.end() == -number
 
 
 def test_an_answer_was_durable_before_it_was_sent(file: Path, token: str) -> None:

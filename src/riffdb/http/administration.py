@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from riffdb.core.errors import RiffError, input_error
-from riffdb.core.limits import CAPABILITY_SECONDS_MAX, PLAN_DEPTH_MAX, PRINCIPAL_BYTES_MAX
-from riffdb.core.types import Type, string
+from riffdb.core.limits import CAPABILITY_SECONDS_MAX, PLAN_DEPTH_MAX
+from riffdb.core.types import Type
 from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.contracts import Contract
 from riffdb.http.bodies import check_members, decoded, json_object
@@ -21,7 +21,6 @@ from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.plan import to_json
 
 _LIFETIME = decoder(Type("limit", bound=CAPABILITY_SECONDS_MAX), {})
-_PRINCIPAL = decoder(string(PRINCIPAL_BYTES_MAX), {})
 _MEMBERS = ("role", "operator", "partition", "expires_seconds", "principal")
 
 
@@ -36,11 +35,11 @@ async def create_capability(request: Request) -> Response:
     """A new capability; its token stands in this answer and nowhere else."""
     wanted = {name: value for name, value in json_object(request.body).items() if value is not None}
     check_members(wanted, _MEMBERS)
-    lifetime, principal = wanted.get("expires_seconds"), wanted.get("principal")
+    lifetime = wanted.get("expires_seconds")
     created = await request.database.create_capability(
         request.caller,
         role=_role_of(wanted),
-        principal=None if principal is None else _decode_principal(principal),
+        principal=wanted.get("principal"),
         partition=wanted.get("partition"),
         lifetime_seconds=None if lifetime is None else _LIFETIME(lifetime, "expires_seconds"),
     )
@@ -79,13 +78,6 @@ def _role_of(wanted: dict[str, Any]) -> str:
     if not isinstance(role, str) or not role:
         raise input_error("role", "must name a role of the contract; or say operator: true")
     return role
-
-
-def _decode_principal(value: object) -> str:
-    principal: str = _PRINCIPAL(value, "principal")
-    if not principal or not principal.isprintable():
-        raise input_error("principal", "must be printable text")
-    return principal
 
 
 def _key_parts(entity: EntityPlan, path: str) -> list[str]:

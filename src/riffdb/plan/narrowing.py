@@ -34,7 +34,7 @@ def narrowed(plan: Plan, role_name: str) -> Plan:
     used = (commands, queries, streams)
     event_names = set(_events_in(used))
     events = tuple(event for event in plan.events if event.name in event_names)
-    entity_names = set(_entities_in(used)) | {schedule.entity for schedule in schedules}
+    entity_names = set(_entities_in(used))
     entities = tuple(entity for entity in plan.entities if entity.name in entity_names)
     enum_names = set(_enums_in((used, entities, events)))
     return msgspec.structs.replace(
