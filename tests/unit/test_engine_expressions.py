@@ -33,6 +33,7 @@ from riffdb.plan.expressions import (
     Input,
     IsNull,
     Unary,
+    kept_value,
 )
 
 TEXT, BYTES, DATE, MONEY = string(64), Type("bytes", bound=8), Type("date"), Type("decimal", bound=6, scale=2)
@@ -242,10 +243,12 @@ def test_literals_beside_null() -> None:
     assert value_of(IsNull(BOOL, Constant(TEXT, "a"), True)) is True
 
 
-def test_identifiers_in_a_plan_that_was_kept_as_json_are_base64() -> None:
-    assert value_of(Constant(UUID, "AAECAwQFBgcICQoLDA0ODw==")) == bytes(range(16))
-    assert value_of(Constant(BYTES, "_w==".replace("_", "/"))) == b"\xff"
-    assert value_of(Constant(TEXT, "AAECAwQFBgcICQoLDA0ODw==")) == "AAECAwQFBgcICQoLDA0ODw=="
+@pytest.mark.parametrize(
+    ("value_type", "value"),
+    [(UUID, bytes(range(16))), (BYTES, b"\xff"), (BYTES, b""), (BYTES.nullable, None), (TEXT, "00ff"), (TEXT, "")],
+)
+def test_literals_have_the_value_that_a_plan_keeps(value_type: Type, value: object) -> None:
+    assert value_of(Constant(value_type, kept_value(value))) == value
 
 
 def test_a_chain_may_be_long() -> None:

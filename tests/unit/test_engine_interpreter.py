@@ -32,6 +32,8 @@ from riffdb.plan.expressions import (
     IsNull,
     TransactionTime,
     Unary,
+    inside_value,
+    kept_value,
 )
 from tests.unit.test_engine_expressions import MONEY, NOW, TEXT, TYPES, shown
 
@@ -56,8 +58,8 @@ def in_range(value: int, kind: Type) -> int:
 
 def interpret(expression: Expression, values: dict[str, Any]) -> Any:
     match expression:
-        case Constant(value=value):
-            return value
+        case Constant(type=value_type, value=value):
+            return inside_value(value_type, value)
         case Input(name=name) | Field(name=name):
             return values[name]
         case TransactionTime():
@@ -247,7 +249,7 @@ def leaf(kind: str, random: Random) -> Expression:
     value_type = KINDS[kind]
     name = random.choice([name for name, known in TYPES.items() if known == value_type])
     options: list[Expression] = [Input(value_type, name), Field(value_type, "pair", name)]
-    options.append(Constant(value_type, value(kind, random)))
+    options.append(Constant(value_type, kept_value(value(kind, random))))
     if kind == "timestamp":
         options.append(TransactionTime(TIMESTAMP))
     return random.choice(options)

@@ -12,8 +12,13 @@ from riffdb.client.opening import compiled_plan
 from riffdb.compiler import compile
 from riffdb.core.diagnostics import render
 from riffdb.core.spans import Source
+from riffdb.core.types import BOOL, U64, UUID, Type
+from riffdb.database.codecs import InputCodec
 from riffdb.plan import Plan
+from riffdb.plan.commands import CommandPlan, InputPlan, OutcomePlan, OutcomeUse, RequireStep
 from riffdb.plan.compatibility import refused_changes
+from riffdb.plan.declarations import EntityPlan, FieldPlan
+from riffdb.plan.expressions import Binary, Constant, Input, kept_value
 from riffdb.plan.identity import canonical, declaration_hash, declaration_hashes, plan_hash
 from riffdb.plan.plan import from_json, to_json
 
@@ -246,3 +251,69 @@ def test_another_application_is_another_database() -> None:
     assert refused_changes(plan_of(SMALL), plan_of(SMALL, application="other")) == [
         "the database holds `queue` (Notes), this is `other` (Notes)"
     ]
+
+
+LEASED = """
+contract Work version 1 {
+  enum State { Ready, Done }
+  entity Job {
+    key (owner: uuid, number: u64)
+    field state: State
+    field holder: optional<uuid>
+    field other: optional<uuid>
+    field until: optional<timestamp>
+    field fence: u64
+    field tries: u64
+  }
+  workflow Life {
+    entity Job  state state  initial Ready
+    transition Finish from (Ready) to Done
+    lease hold { owner holder expires_at until fencing_token fence attempts tries duration_seconds (5, 900) }
+  }
+}
+"""
+LEASE = LEASED[LEASED.index("    lease hold") : LEASED.index("  }\n}")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("(5, 900)", "(60, 3600)"),
+        ("lease hold", "lease grip"),
+        ("(Ready) to Done", "(Ready, Done) to Done"),
+        (LEASE, ""),
+    ],
+)
+def test_a_workflow_may_change_under_its_rows(old: str, new: str) -> None:
+    assert refused_changes(plan_of(LEASED), plan_of(LEASED.replace(old, new))) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [(LEASE, ""), (" attempts tries", ""), ("owner holder", "owner other")])
+def test_a_lease_is_not_laid_over_rows_that_were_written_without_it(old: str, new: str) -> None:
+    refused = refused_changes(plan_of(LEASED.replace(old, new)), plan_of(LEASED))
+    assert refused == ["the lease of entity `Job` rests on fields that other commands wrote"]
+
+
+def test_a_constant_survives_the_text_of_a_plan() -> None:
+    number, text = FieldPlan("number", U64), Type("bytes", bound=4)
+    fields = (
+        FieldPlan("holder", UUID, has_default=True, default=kept_value(bytes(range(16)))),
+        FieldPlan("mark", text, has_default=True, default=kept_value(b"\xff\x00")),
+    )
+    condition = Binary(BOOL, "==", Input(text, "mark"), Constant(text, kept_value(b"\xfb\xff")))
+    use = OutcomeUse("Done")
+    command = CommandPlan(
+        name="Look",
+        inputs=(InputPlan("number", U64), InputPlan("mark", text, has_default=True, default=kept_value(b"\x01"))),
+        idempotency_key=None,
+        partition=Input(U64, "number"),
+        steps=(RequireStep("marked", condition, OutcomeUse("No")),),
+        answer=use,
+        outcomes=(OutcomePlan("Done", True, False), OutcomePlan("No", False, False)),
+    )
+    plan = Plan("marks", "Marks", 1, entities=(EntityPlan("Mark", (number,), "number", fields),), commands=(command,))
+    kept = from_json(to_json(plan))
+    assert kept == plan
+    assert (plan_hash(kept), to_json(kept)) == (plan_hash(plan), to_json(plan))
+    assert InputCodec(command.inputs, {}, "input").decode({"number": 1}) == (1, b"\x01")

@@ -9,7 +9,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.limits import I64_MAX, I64_MIN, TEXT_BYTES_MAX, U64_MAX
 from riffdb.core.types import BOOL, I64, NULL, U64, Type, string
 from riffdb.core.values import decoder
-from riffdb.plan.expressions import Constant
+from riffdb.plan.expressions import Constant, kept_value
 from riffdb.syntax.tree import BinaryExpr, Expr, LiteralExpr, UnaryExpr
 
 
@@ -99,7 +99,7 @@ def _decimal(literal: LiteralExpr, hint: Type | None, collector: Collector, nega
 
 def _decoded(literal: LiteralExpr, text: str, kind: Type, collector: Collector) -> Constant | None:
     try:
-        return Constant(kind.required, decoder(kind.required, {})(text, ""))
+        return Constant(kind.required, kept_value(decoder(kind.required, {})(text, "")))
     except RiffError as error:
         reason = error.message.partition(": ")[2]
         collector.error("RDB-C210", f"this is no `{kind.required}`, which {reason}", literal.span)

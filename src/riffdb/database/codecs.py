@@ -16,6 +16,7 @@ from riffdb.core.types import Type
 from riffdb.core.values import Enums, decoder, encoder, unchanged
 from riffdb.plan.commands import InputPlan
 from riffdb.plan.declarations import EntityPlan
+from riffdb.plan.expressions import inside_value
 
 
 class InputCodec:
@@ -27,7 +28,7 @@ class InputCodec:
         self._positions = {plan.name: position for position, plan in enumerate(inputs)}
         self._decoders = tuple(decoder(plan.type, enums) for plan in inputs)
         self._encoders = tuple(encoder(plan.type, enums) for plan in inputs)
-        self._defaults = tuple(plan.default if plan.has_default else None for plan in inputs)
+        self._defaults = tuple(inside_value(plan.type, plan.default) if plan.has_default else None for plan in inputs)
         self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
         self._sorted = sorted(self._positions.items())
 

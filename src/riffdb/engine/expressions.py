@@ -6,7 +6,6 @@ UTF-8 bytes, because UTF-8 was made so and admitted texts hold no lone surrogate
 matter (`Scope`). Absent: type checks and null checks, which the compiler has made.
 """
 
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,11 +22,13 @@ from riffdb.plan.expressions import (
     Field,
     Input,
     IsNull,
+    Kept,
     Param,
     Revision,
     Row,
     TransactionTime,
     Unary,
+    inside_value,
 )
 
 # How tightly a text binds, in Python's order; parentheses stand only where a place asks for more.
@@ -76,11 +77,9 @@ def expression_text(expression: Expression, scope: Scope) -> str:
     return _term(expression, scope).text
 
 
-def constant_text(value_type: Type, value: object) -> str:
-    """The Python text of a literal; bytes come as base64 text from a plan that was kept as JSON."""
-    if value_type.kind in ("uuid", "bytes") and isinstance(value, str):
-        return repr(b64decode(value))
-    return repr(value)
+def constant_text(value_type: Type, value: Kept) -> str:
+    """The Python text of a literal."""
+    return repr(inside_value(value_type, value))
 
 
 def is_direct(expression: Expression) -> bool:

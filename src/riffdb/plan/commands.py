@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from riffdb.core.types import Type
-from riffdb.plan.expressions import Expression
+from riffdb.plan.expressions import Expression, Kept
 
 
 class InputPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,7 +20,7 @@ class InputPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     type: Type
     secret: bool = False
     has_default: bool = False
-    default: bool | int | str | None = None
+    default: Kept = None
     doc: str = ""
 
 

@@ -1,12 +1,13 @@
 """Which changes of a contract the stored rows do not allow.
 
 Rows are kept as the deployed plan laid them out, so entities that exist stay as they are; enums may grow at their end;
-new entities, and any change of commands, queries, streams, roles and schedules, are free. Absent: migrations.
+new entities, and any change of commands, queries, streams, roles and schedules, are free. A workflow may change, but
+a lease is not laid over rows that were written without it. Absent: migrations.
 """
 
 from collections.abc import Iterator, Mapping
 
-from riffdb.plan.declarations import EntityPlan, FieldPlan
+from riffdb.plan.declarations import EntityPlan, FieldPlan, LeasePlan
 from riffdb.plan.plan import Plan
 
 
@@ -23,6 +24,7 @@ def refused_changes(old: Plan, new: Plan) -> list[str]:
             refused.append(f"entity `{entity.name}` is gone")
         else:
             refused.extend(_entity_changes(entity, entities[entity.name]))
+            refused.extend(_lease_changes(entity.name, old, new))
     variants = {enum.name: enum.variants for enum in new.enums}
     for enum in old.enums:
         if variants.get(enum.name, ())[: len(enum.variants)] != enum.variants:
@@ -36,6 +38,18 @@ def _entity_changes(old: EntityPlan, new: EntityPlan) -> Iterator[str]:
     yield from _part_changes(old.name, "field", _types(old.fields), _types(new.fields), is_ordered=True)
     yield from _part_changes(old.name, "computed field", _computed(old), _computed(new), is_ordered=True)
     yield from _part_changes(old.name, "index", _indexes(old), _indexes(new), is_ordered=False)
+
+
+def _lease_changes(entity: str, old: Plan, new: Plan) -> Iterator[str]:
+    before, after = _lease_fields(old, entity), _lease_fields(new, entity)
+    if after is not None and after != before:
+        yield f"the lease of entity `{entity}` rests on fields that other commands wrote"
+
+
+def _lease_fields(plan: Plan, entity: str) -> tuple[str | None, ...] | None:
+    workflow = plan.workflow_of(entity)
+    lease: LeasePlan | None = None if workflow is None else workflow.lease
+    return None if lease is None else (lease.owner, lease.expires_at, lease.fencing_token, lease.attempts)
 
 
 def _types(parts: tuple[FieldPlan, ...]) -> dict[str, object]:

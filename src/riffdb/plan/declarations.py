@@ -6,7 +6,7 @@ Names are as declared; `doc` is the declaration's doc comment and no part of its
 import msgspec
 
 from riffdb.core.types import U64, Type
-from riffdb.plan.expressions import Expression
+from riffdb.plan.expressions import Expression, Kept
 
 
 class EnumPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,7 +24,7 @@ class FieldPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     type: Type
     secret: bool = False
     has_default: bool = False
-    default: bool | int | str | None = None
+    default: Kept = None
     doc: str = ""
 
 

@@ -1,6 +1,7 @@
 """Expressions of a plan: names resolved, types known, nothing implicit left.
 
-Every node carries its `type`; a literal holds an inside value (`core.values`: uuid as 16 bytes, enum as ordinal).
+Every node carries its `type`; a literal holds an inside value (`core.values`: an enum is its ordinal) in a form that
+JSON has too, so that a plan is the same before and after it was a text: bytes are hexadecimal digits (`kept_value`).
 Reading a row that may be absent (`maybe`) is guarded by an `IsNull` over `Row` before it; the compiler has proven it.
 """
 
@@ -10,12 +11,28 @@ import msgspec
 
 from riffdb.core.types import Type
 
+Kept: TypeAlias = bool | int | str | None
+"""An inside value as a plan keeps it."""
+
+
+def kept_value(value: object) -> Kept:
+    """The form in which a plan keeps an inside value of a scalar type: bytes, of `uuid` too, as hexadecimal digits."""
+    if isinstance(value, bytes):
+        return value.hex()
+    assert value is None or isinstance(value, bool | int | str), "a constant is a scalar"
+    return value
+
+
+def inside_value(value_type: Type, kept: Kept) -> Any:
+    """The inside value of the form that `kept_value` gave."""
+    return bytes.fromhex(kept) if value_type.kind in ("uuid", "bytes") and isinstance(kept, str) else kept
+
 
 class Constant(msgspec.Struct, frozen=True, omit_defaults=True, tag="constant", tag_field="node"):
-    """A literal, `null` or an enum variant, as an inside value (bytes are base64 in JSON)."""
+    """A literal, `null` or an enum variant."""
 
     type: Type
-    value: bool | int | str | None
+    value: Kept
 
 
 class Input(msgspec.Struct, frozen=True, omit_defaults=True, tag="input", tag_field="node"):
@@ -133,6 +150,3 @@ Expression: TypeAlias = (
     | Conditional
     | Call
 )
-
-Value: TypeAlias = Any
-"""An inside value."""
