@@ -8,6 +8,7 @@ through an `Exchange`: `blocking` for the sync client, `suspending` for the asyn
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -151,22 +152,22 @@ class RemoteTransport:
         """Run a command, and run it again with the same key until its outcome is known."""
         wire = wire_values(values)
         key = None if key_name is None or wire.get(key_name) is None else str(wire[key_name])
-        return await self._call(_post(f"/v1/commands/{quote(name, safe='')}", {"input": wire}), _command_answer, key)
+        return await self._call(_post(f"/v1/commands/{_segment(name)}", {"input": wire}), _command_answer, key)
 
     async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
         """The stored answer under a key."""
-        request = _post(f"/v1/commands/{quote(name, safe='')}/resolve", {"input": wire_values(values)})
+        request = _post(f"/v1/commands/{_segment(name)}/resolve", {"input": wire_values(values)})
         return await self._call(request, _command_answer)
 
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
-        request = _post(f"/v1/queries/{quote(name, safe='')}", {"params": wire_values(values)})
+        request = _post(f"/v1/queries/{_segment(name)}", {"params": wire_values(values)})
         return await self._call(request, _query_answer)
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
-        parts = "/".join(quote(str(wire_value(value, "key")), safe="") for value in key)
-        return await self._call(Request("GET", f"/v1/history/{quote(entity, safe='')}/{parts}", None), _read_lines)
+        parts = "/".join(_segment(str(wire_value(value, "key"))) for value in key)
+        return await self._call(Request("GET", f"/v1/history/{_segment(entity)}/{parts}", None), _read_lines)
 
     async def deploy(self, plan: Plan) -> str:
         """Put a contract on the database."""
@@ -192,7 +193,7 @@ class RemoteTransport:
 
     async def revoke_capability(self, identity: str) -> dict[str, Any]:
         """End a capability."""
-        return await self._call(_post(f"/v1/admin/capabilities/{quote(identity, safe='')}/revoke", {}), _read_facts)
+        return await self._call(_post(f"/v1/admin/capabilities/{_segment(identity)}/revoke", {}), _read_facts)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -244,6 +245,14 @@ def _unknown(last: Exception | None, key: str) -> RiffError:
         f"it is not known whether the command was done ({last}); send the same key and input again to settle it",
         key=key,
     )
+
+
+def _segment(text: str) -> str:
+    """One part of a path."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise RiffError("RDB-E-INPUT", "a name or key must be valid Unicode, without lone surrogates") from None
 
 
 def _post(path: str, body: Mapping[str, object]) -> Request:
@@ -303,11 +312,12 @@ def server_address(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
+        host = (parts.hostname or "").encode("idna").decode()
     except ValueError:
         raise refusal from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[\w.:%-]+", host, re.ASCII) or port == 0:
         raise refusal
-    if parts.path.strip("/") or parts.query or parts.username:
+    if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
         raise refusal
     return parts
 
