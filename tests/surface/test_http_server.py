@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any, Self
@@ -260,9 +260,10 @@ def test_requests_are_logged_without_what_they_say(caplog: pytest.LogCaptureFixt
 class ServeProcess:
     """`riffdb serve` on a file, as a process of its own."""
 
-    def __init__(self, file: Path, *options: str, **environment: str) -> None:
+    def __init__(self, file: Path, *options: str, files_max: int | None = None, **environment: str) -> None:
+        bounded = [] if files_max is None else ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh"]
         self.process = subprocess.Popen(
-            [*RIFFDB, "serve", "--db", f"sqlite:{file}", "--listen", "127.0.0.1:0", "--json", *options],
+            [*bounded, *RIFFDB, "serve", "--db", f"sqlite:{file}", "--listen", "127.0.0.1:0", "--json", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | environment,
@@ -283,9 +284,9 @@ RIFFDB = (sys.executable, "-m", "riffdb")
 
 
 @contextmanager
-def serving(file: Path, *options: str, **environment: str) -> Iterator[ServeProcess]:
+def serving(file: Path, *options: str, **settings: Any) -> Iterator[ServeProcess]:
     """A serving process while the block runs."""
-    serve = ServeProcess(file, *options, **environment)
+    serve = ServeProcess(file, *options, **settings)
     try:
         yield serve
     finally:
@@ -347,6 +348,19 @@ def test_a_second_signal_ends_it_at_once(file: Path, number: signal.Signals) -> 
         assert idle.recv(65_536) == b""
         serve.process.send_signal(number)
         assert serve.end() == -number
+
+
+def test_more_connections_than_files_wait_for_their_turn(file: Path, token: str) -> None:
+    with serving(file, files_max=160) as serve, client_of(serve, token) as client, ExitStack() as opened:
+        assert client.command("CreateWork", new_work()).status == 200
+        for _ in range(200):
+            opened.enter_context(socket.create_connection((serve.host, serve.port), TIMEOUT_SECONDS))
+        assert client.command("CreateWork", new_work()).status == 200
+        assert len(os.listdir(f"/proc/{serve.process.pid}/fd")) < 100
+        with client_of(serve, token) as late:
+            late.connection.connect()
+            opened.close()
+            assert late.command("CreateWork", new_work()).status == 200
 
 
 def test_an_answer_was_durable_before_it_was_sent(file: Path, token: str) -> None:

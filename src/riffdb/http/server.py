@@ -9,6 +9,7 @@ just then aborts the process; a process that served leaves by `os._exit`, as `ri
 """
 
 import asyncio
+import resource
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
@@ -30,6 +31,9 @@ from riffdb.http.listening import BACKLOG, open_socket, url_of
 LINGER_SECONDS_MAX = 3
 """How long a stop waits for connections to take their last answers, and for those that were never a whole request."""
 
+FILES_RESERVED = 128
+"""File descriptors that connections leave to the store and to Python."""
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Incremental: anything else would close the handlers that the process has. Granian's records go to the root logger.
 _LOGGING = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {"_granian": {}}}
@@ -49,6 +53,7 @@ async def serve(
     for an address that cannot be listened on; the store's failure is raised once it has been answered.
     """
     stop = asyncio.Event()
+    _raise_files_max()
     with _stopping_signals(stop):
         await serve_until(
             stop, database, listen, on_ready=on_ready, body_bytes_max=body_bytes_max, allow_public=allow_public
@@ -98,7 +103,7 @@ class _Transport(Server):
             websockets=False,
             http1_settings=HTTP1Settings(max_buffer_size=HEAD_BYTES_MAX),
             backlog=BACKLOG,
-            backpressure=CONNECTIONS_MAX,
+            backpressure=_connections_max(),
             log_dictconfig=_LOGGING,
             log_level=LogLevels.error,
         )
@@ -112,6 +117,20 @@ class _Transport(Server):
         """Accept no more connections, and end each that is there after its request."""
         self.interrupt_signal = True
         self.main_loop_interrupt.set()
+
+
+def _connections_max() -> int:
+    """How many connections are taken at once, so that the store never lacks a file descriptor; others wait."""
+    files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if files_max < 0 else max(1, min(CONNECTIONS_MAX, files_max - FILES_RESERVED))
+
+
+def _raise_files_max() -> None:
+    """Ask for the descriptors that all connections need, as far as the system lets this process have them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX + FILES_RESERVED if hard < 0 else min(hard, CONNECTIONS_MAX + FILES_RESERVED)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _while_alive(transporting: asyncio.Task[Any], waiting: Coroutine[Any, Any, object]) -> None:
