@@ -16,7 +16,7 @@ from riffdb.plan import Plan
 
 def local_caller(role: str | None, ingress: str) -> Caller:
     """Who opened the file: `local:<user>`, an operator unless acting as a role."""
-    return Caller(principal=f"local:{_user()}", role=role or OPERATOR, ingress=ingress)
+    return Caller(principal=f"local:{_user()}", role=OPERATOR if role is None else role, ingress=ingress)
 
 
 def _user() -> str:

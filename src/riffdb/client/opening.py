@@ -96,7 +96,7 @@ async def _open(
 
 
 def _check_role(database: Database, role: str | None) -> None:
-    if role and database.has_contract:
+    if role is not None and database.has_contract:
         roles = [declared.name for declared in database.contract.plan.roles]
         if role not in roles:
             raise input_error("role", f"the contract has no role of that name{did_you_mean(role, roles)}")
