@@ -18,19 +18,22 @@ from riffdb.plan.commands import InputPlan
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import inside_value
 
+_encode = msgspec.json.Encoder().encode
+
 
 class InputCodec:
     """Decodes the inputs of a command, or the parameters of a query, and says them in canonical form."""
 
     def __init__(self, inputs: tuple[InputPlan, ...], enums: Enums, noun: str) -> None:
-        self.inputs = inputs
         self._noun = noun
-        self._positions = {plan.name: position for position, plan in enumerate(inputs)}
-        self._decoders = tuple(decoder(plan.type, enums) for plan in inputs)
-        self._encoders = tuple(encoder(plan.type, enums) for plan in inputs)
+        self.has_secrets = any(plan.secret for plan in inputs)
+        self._places = {plan.name: (place, decoder(plan.type, enums)) for place, plan in enumerate(inputs)}
         self._defaults = tuple(inside_value(plan.type, plan.default) if plan.has_default else None for plan in inputs)
         self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
-        self._sorted = sorted(self._positions.items())
+        self._sorted = sorted(
+            (plan.name, place, encoder(plan.type, enums), self._defaults[place], plan.secret)
+            for place, plan in enumerate(inputs)
+        )
 
     def decode(self, values: Mapping[str, object], only: frozenset[str] | None = None) -> tuple[Any, ...]:
         """Inside values in declared order; `RDB-E-INPUT` with the path of what is wrong.
@@ -39,11 +42,12 @@ class InputCodec:
         """
         decoded = list(self._defaults)
         for name, value in values.items():
-            position = self._positions.get(name)
-            if position is None:
-                hint = did_you_mean(name, self._positions)
+            known = self._places.get(name)
+            if known is None:
+                hint = did_you_mean(name, self._places)
                 raise input_error(name, f"is no {self._noun} here{hint}")
-            decoded[position] = self._decoders[position](value, name)
+            place, decode = known
+            decoded[place] = decode(value, name)
         for plan in self._required:
             if plan.name not in values and (only is None or plan.name in only):
                 raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
@@ -55,16 +59,11 @@ class InputCodec:
         The names are in order already, and msgspec writes the text that `core.canonical` would, several times faster.
         """
         form = {
-            name: self._encoders[position](decoded[position])
-            for name, position in self._sorted
-            if decoded[position] != self._defaults[position] and (with_secrets or not self.inputs[position].secret)
+            name: encode(decoded[place])
+            for name, place, encode, default, is_secret in self._sorted
+            if decoded[place] != default and (with_secrets or not is_secret)
         }
-        return msgspec.json.encode(form).decode()
-
-    @property
-    def has_secrets(self) -> bool:
-        """Whether any of the inputs is secret."""
-        return any(plan.secret for plan in self.inputs)
+        return _encode(form).decode()
 
 
 class RowCodec:
