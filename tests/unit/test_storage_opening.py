@@ -249,6 +249,17 @@ def test_another_program_may_look_while_the_store_is_open(tmp_path: Path) -> Non
     step(place.store.close())
 
 
+def test_a_refused_opening_leaves_the_locks_of_the_first(tmp_path: Path) -> None:
+    place = place_of("sqlite", tmp_path)
+    assert refusal(tmp_path / "store.db")[0] == "RDB-E-LOCKED"
+    # The last program that closes a database removes its log; it must see that it is not the last.
+    look = "other = sqlite3.connect(sys.argv[1]); other.execute('SELECT * FROM riffdb_head').fetchall(); other.close()"
+    subprocess.run([sys.executable, "-c", f"import sqlite3, sys; {look}", str(tmp_path / "store.db")], check=True)
+    place.write(Batch(heads=[head(b"p", 1)]))
+    assert (tmp_path / "store.db-wal").stat().st_size > 0
+    step(place.store.close())
+
+
 FORKING = """
 import os, sys
 from pathlib import Path

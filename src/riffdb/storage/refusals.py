@@ -22,6 +22,23 @@ def layout_refused(table: str, what: str) -> RiffError:
     return RiffError("RDB-E-APPROVAL", f"table {table}: {what}; the rows that are there need a migration")
 
 
+def outcome_unknown(reason: str) -> RiffError:
+    """The refusal to say whether a commit was made at which the store failed."""
+    return RiffError(
+        "RDB-E-OUTCOME-UNKNOWN",
+        f"{reason}; it is not known whether this was committed; a command is settled by its key and input, sent again",
+    )
+
+
+def files_lost(path: str) -> RiffError:
+    """What a store answers from then on whose file is not in its place any more."""
+    return RiffError(
+        "RDB-E-STORAGE",
+        f"the store serves nothing more: {path} was moved, deleted or replaced while it was open; put the file back, "
+        "with its -wal file, and start again",
+    )
+
+
 def store_closed() -> RiffError:
     """The refusal of a store that was closed."""
     return RiffError("RDB-E-UNAVAILABLE", "the store is closed; open it again")

@@ -14,7 +14,8 @@ class FileHold:
     """The hold on one database file. `RDB-E-LOCKED` with the holder's pid when there is another."""
 
     def __init__(self, path: str) -> None:
-        self._lock = _open_lock(f"{path}-riffdb.lock")
+        self.path = lock_path(path)
+        self._lock = _open_lock(self.path)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._lock, 0)
@@ -36,6 +37,11 @@ class FileHold:
         os.close(self._lock)
         self._lock = -1
         return written
+
+
+def lock_path(path: str) -> str:
+    """The path of the lock beside a database file."""
+    return f"{path}-riffdb.lock"
 
 
 def _open_lock(path: str) -> int:

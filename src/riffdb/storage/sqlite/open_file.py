@@ -11,11 +11,12 @@ import apsw
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Table
 from riffdb.storage.clock import Clock
-from riffdb.storage.refusals import forked, store_closed, unknown_table
+from riffdb.storage.refusals import files_lost, forked, outcome_unknown, store_closed, unknown_table
 from riffdb.storage.sqlite.connections import Readers
 from riffdb.storage.sqlite.failures import end_of_store, error_of, is_fatal
 from riffdb.storage.sqlite.holding import FileHold
 from riffdb.storage.sqlite.log import LogBounds
+from riffdb.storage.sqlite.standing import Standing
 from riffdb.storage.sqlite.tables import TableStatements
 from riffdb.storage.turn import WriterTurn
 
@@ -35,6 +36,7 @@ class OpenFile:
         self.readers = Readers(path)
         self.log = LogBounds(writer)
         self._hold = hold
+        self._standing = Standing((path, f"{path}-wal", f"{path}-shm", hold.path))
         self._pid = os.getpid()
         self._is_closed = False
         self._reading: dict[str, TableStatements] = {}
@@ -58,6 +60,19 @@ class OpenFile:
         if is_fatal(error):
             return self.die(error)
         return error_of(error)
+
+    def commit_failed(self, error: apsw.Error) -> RiffError:
+        """The error to raise for one of SQLite at the commit itself, which may stand in the log all the same."""
+        if is_fatal(error):
+            return outcome_unknown(self.die(error).message)
+        return error_of(error)
+
+    def check_standing(self) -> None:
+        """Refuse to acknowledge what was committed to files that nobody will find again; the file is dead then."""
+        lost = self._standing.lost()
+        if lost is not None:
+            self.failure = self.failure or files_lost(lost)
+            raise outcome_unknown(self.failure.message)
 
     def die(self, error: apsw.Error) -> RiffError:
         """Serve nothing more; the error to raise."""

@@ -19,7 +19,7 @@ from riffdb.storage.layouts import layout_of
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import open_writer
 from riffdb.storage.sqlite.failures import error_of, is_fatal, reason_of
-from riffdb.storage.sqlite.holding import FileHold
+from riffdb.storage.sqlite.holding import FileHold, lock_path
 from riffdb.storage.sqlite.open_file import OpenFile
 from riffdb.storage.sqlite.store import SqliteStore
 
@@ -29,11 +29,15 @@ _MAGIC = b"SQLite format 3\0"
 def open_sqlite(path: str, *, create: bool = True, clock: Clock | None = None) -> SqliteStore:
     """The store in the file, which is made when it is missing and `create` stands; errors as `open_store` says."""
     place = _place(path)
-    if not _check_file(place) and not create:
-        raise RiffError("RDB-E-USAGE", f"there is no database at {place}; `riffdb deploy` makes one")
+    if not os.path.exists(lock_path(place)) and not _check_file(place) and not create:
+        raise _missing(place)  # and no lock of ours is left beside what is not ours
+    # Where the lock stands, this process may have the database open: to look into the file, and to close it again,
+    # would take from SQLite all the locks that it has on it here.
     hold = FileHold(place)
     try:
         if not _check_file(place):  # again, now that nobody else can make or replace it
+            if not create:
+                raise _missing(place)
             _create(place)
             return _open(place, hold, clock or StoreClock())
         hit("recover.before")
@@ -45,6 +49,10 @@ def open_sqlite(path: str, *, create: bool = True, clock: Clock | None = None) -
         if isinstance(error, apsw.Error):
             raise _opening_error(place, error) from error
         raise
+
+
+def _missing(place: str) -> RiffError:
+    return RiffError("RDB-E-USAGE", f"there is no database at {place}; `riffdb deploy` makes one")
 
 
 def _place(path: str) -> str:

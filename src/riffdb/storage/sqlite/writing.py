@@ -2,7 +2,7 @@
 
 It remembers the rows that it read, so that an update leaves alone the indexes whose columns did not change. Every
 statement that writes rows must change as many as it was given, or the batch contradicts the store. `commit.before`
-stands after all writes and before the commit, `commit.after` behind the commit that returned.
+stands after all writes and before the commit, `commit.after` behind the commit that returned and can be found again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -97,9 +97,10 @@ class SqliteTransaction(SqliteReader):
         try:
             self._cursor.execute(sql.COMMIT)
         except apsw.Error as error:
-            raise self._file.failed(error) from error
+            raise self._file.commit_failed(error) from error
         self._file.tables = self._tables
         if self._has_written:
+            self._file.check_standing()
             hit("commit.after")
 
     def _roll_back(self) -> None:
