@@ -10,7 +10,7 @@ import click
 
 from riffdb.cli.output import note, print_json
 from riffdb.cli.targets import Target, operator_options
-from riffdb.client.opening import compiled_plan
+from riffdb.client.application import compiled_plan
 from riffdb.plan.identity import plan_hash
 
 

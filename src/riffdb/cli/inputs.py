@@ -26,7 +26,10 @@ def read_object(text: str | None, option: str) -> dict[str, Any]:
     elif text.startswith("@"):
         raw = _read(option, f"`{text[1:]}`", Path(text[1:]))
     else:
-        raw = text.encode(errors="surrogateescape")
+        try:
+            raw = text.encode(errors="surrogateescape")  # the bytes as they were given, for the decoder to judge
+        except UnicodeEncodeError:
+            raise RiffError("RDB-E-USAGE", f"{option}: this is no valid Unicode") from None
     if len(raw) > INPUT_BYTES_MAX:
         raise RiffError("RDB-E-TOO-LARGE", f"{option}: at most {INPUT_BYTES_MAX} bytes can be given")
     return parse_object(raw, option)

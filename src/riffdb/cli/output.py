@@ -30,12 +30,12 @@ class OutputLostError(Exception):
 
 def print_text(text: str) -> None:
     """Print data for people."""
-    _write(_encoded(text.translate(_VISIBLE)))
+    _write(text.translate(_VISIBLE).encode(errors="backslashreplace"))
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on one line."""
-    _write(_encoded(json.dumps(document, ensure_ascii=False)))
+    """Print one JSON document on one line, in ASCII, so that nothing in it can be taken for the end of the line."""
+    _write(json.dumps(document).encode())
 
 
 def note(text: str) -> None:
@@ -81,11 +81,6 @@ def report_fault(fault: BaseException, *, as_json: bool) -> int:
         detail={"incident": incident},
     )
     return report(error, as_json=as_json)
-
-
-def _encoded(text: str) -> bytes:
-    # What is no Unicode becomes an escape, which within JSON is the escape of JSON.
-    return text.encode(errors="backslashreplace")
 
 
 def _write(data: bytes) -> None:

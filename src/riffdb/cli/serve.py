@@ -78,7 +78,7 @@ async def _serve(
     url: str, listen: str | None, configuration: "Configuration | None", on_ready: Callable[[str], None]
 ) -> None:
     from riffdb.client.configuration import LimitSettings, ServerSettings
-    from riffdb.client.opening import open_database
+    from riffdb.client.embedded import open_database
     from riffdb.database.doors import LoopDoor
     from riffdb.http.server import serve
 

@@ -30,10 +30,12 @@ class Target:
 
     def open(self, *, create: bool = False) -> Client:
         """A client, for a `with` block; `create` makes a missing database file."""
-        from riffdb.client.opening import connect, open
-
         if self.server is not None:
+            from riffdb.client.blocking import connect
+
             return connect(self.server, token())
+        from riffdb.client.opening import open
+
         assert self.db is not None
         return open(self.db, role=self.role, create=create)
 

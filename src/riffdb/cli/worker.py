@@ -24,7 +24,6 @@ from riffdb.cli.turns import exit_of, show_turn
 from riffdb.client.application import CONFIGURATION_FILE, deployed_policy, read_configuration
 from riffdb.client.calls import AsyncClient
 from riffdb.client.configuration import Configuration
-from riffdb.client.opening import connect_async, open_async
 from riffdb.client.schedule_port import SchedulePort
 from riffdb.core.errors import RiffError
 from riffdb.core.suggestions import did_you_mean
@@ -154,7 +153,11 @@ def _check_schedule(plan: Plan, name: str) -> None:
 
 async def _client(target: Target) -> AsyncClient:
     if target.server is not None:
-        return connect_async(target.server, token())
+        from riffdb.client.suspending import connect
+
+        return connect(target.server, token())
+    from riffdb.client.opening import open_async
+
     assert target.db is not None
     return await open_async(target.db, role=target.role)
 
