@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from riffdb.client.answers import Answer, Commit, QueryAnswer, WorkflowSuccessorRevision
+    from riffdb.client.blocking import connect
     from riffdb.client.calls import AsyncClient, Client
-    from riffdb.client.opening import connect, open
+    from riffdb.client.opening import open
     from riffdb.core.errors import RiffError
 
 __version__ = "0.1.0"
@@ -23,7 +24,7 @@ _PLACES = {
     "QueryAnswer": "riffdb.client.answers",
     "RiffError": "riffdb.core.errors",
     "WorkflowSuccessorRevision": "riffdb.client.answers",
-    "connect": "riffdb.client.opening",
+    "connect": "riffdb.client.blocking",
     "open": "riffdb.client.opening",
 }
 

@@ -2,7 +2,7 @@
 
 from riffdb.client.answers import Answer, QueryAnswer
 from riffdb.client.calls import AsyncClient
-from riffdb.client.opening import connect_async as connect
 from riffdb.client.opening import open_async as open
+from riffdb.client.suspending import connect
 
 __all__ = ["Answer", "AsyncClient", "QueryAnswer", "connect", "open"]

@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from riffdb.client.opening import compiled_plan
+from riffdb.client.application import compiled_plan
 from riffdb.compiler import compile
 from riffdb.core.diagnostics import render
 from riffdb.core.errors import RiffError

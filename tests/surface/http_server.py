@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 
-from riffdb.client.opening import compiled_plan
+from riffdb.client.application import compiled_plan
 from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
 from riffdb.database.doors import LoopDoor

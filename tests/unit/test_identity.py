@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riffdb.client.opening import compiled_plan
+from riffdb.client.application import compiled_plan
 from riffdb.compiler import compile
 from riffdb.core.diagnostics import render
 from riffdb.core.spans import Source
@@ -67,7 +67,7 @@ def test_the_identities_of_the_queue_are_as_committed() -> None:
 
 def test_identities_do_not_hang_on_the_process() -> None:
     program = (
-        "import sys; from pathlib import Path; from riffdb.client.opening import compiled_plan\n"
+        "import sys; from pathlib import Path; from riffdb.client.application import compiled_plan\n"
         "from riffdb.plan.identity import plan_hash; from riffdb.plan.plan import to_json\n"
         "plan = compiled_plan(Path(sys.argv[1])); print(plan_hash(plan).hex(), hash(to_json(plan)) and to_json(plan))"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from riffdb.client.opening import compiled_plan
+from riffdb.client.application import compiled_plan
 from riffdb.plan import Plan
 from riffdb.plan.identity import declaration_hashes
 from riffdb.plan.narrowing import narrowed

@@ -19,7 +19,7 @@ from riffdb.client.configuration import (
 from riffdb.client.configuration import LimitSettings as LimitSettings
 from riffdb.compiler import Compilation, compile
 from riffdb.core.diagnostic_codes import DIAGNOSTIC_CODES
-from riffdb.core.diagnostics import Diagnostic, has_errors
+from riffdb.core.diagnostics import Diagnostic, has_errors, render, to_json
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import SOURCE_BYTES_MAX
 from riffdb.core.spans import Source
@@ -209,3 +209,13 @@ def _claim_bounds(plan: Plan, schedule: SchedulePlan) -> tuple[int, int]:
     lease = plan.workflow(schedule.workflow).lease
     assert lease is not None
     return max(lease.seconds_min, CLAIM_SECONDS_MIN), min(lease.seconds_max, CLAIM_SECONDS_MAX)
+
+
+def compiled_plan(folder: str | Path) -> Plan:
+    """The plan of an application's folder; `RDB-E-CONTRACT` with the rendered diagnostics if it has errors."""
+    _, compilation = compile_application(Path(folder))
+    if compilation.plan is None:
+        text = "\n".join(render(diagnostic) for diagnostic in compilation.diagnostics)
+        facts = {"diagnostics": [to_json(diagnostic) for diagnostic in compilation.diagnostics]}
+        raise RiffError("RDB-E-CONTRACT", f"the contract has errors:\n\n{text}", detail=facts)
+    return compilation.plan

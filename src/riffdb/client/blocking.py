@@ -11,11 +11,15 @@ import ssl
 import time
 from collections import deque
 
+from riffdb.client.calls import Client
 from riffdb.client.remote import (
+    TIMEOUT_SECONDS,
     BrokenError,
     NotSentError,
+    RemoteTransport,
     Request,
     Response,
+    RetryBudget,
     request_headers,
     retry_after_seconds,
     server_address,
@@ -89,3 +93,10 @@ class BlockingExchange:
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def connect(
+    url: str, token: str, *, timeout_seconds: float = TIMEOUT_SECONDS, budget: RetryBudget | None = None
+) -> Client:
+    """Reach a server; nothing is sent before the first call."""
+    return Client(RemoteTransport(BlockingExchange(url, token, timeout_seconds), budget or RetryBudget()))

@@ -5,13 +5,16 @@ With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `
 
 import getpass
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from riffdb.core.errors import RiffError
 from riffdb.core.values import timestamp_text
 from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
+from riffdb.database.doors import Door, Run
 from riffdb.plan import Plan
+from riffdb.storage import open_store
 
 
 def local_caller(role: str | None, ingress: str) -> Caller:
@@ -79,3 +82,17 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Close the database."""
         await self._database.close()
+
+
+async def open_database(url: str, make_door: Callable[[Run], Door], *, create: bool) -> Database:
+    """The database at an address of this machine, for edges that bring their own caller."""
+    if url.startswith(("http://", "https://")):
+        raise RiffError(
+            "RDB-E-USAGE", "this is the address of a server; `riffdb.connect(url, token)` and `--server URL` reach one"
+        )
+    store = await open_store(url, create=create)
+    try:
+        return await Database.open(store, make_door)
+    except BaseException:
+        await store.close()
+        raise

@@ -25,6 +25,9 @@ from riffdb.plan.plan import to_json
 Result = TypeVar("Result")
 
 
+TIMEOUT_SECONDS = 30.0
+
+
 class NotSentError(Exception):
     """The request did not reach the server; the text says why."""
 

@@ -9,11 +9,15 @@ import asyncio
 import aiohttp
 from yarl import URL
 
+from riffdb.client.calls import AsyncClient
 from riffdb.client.remote import (
+    TIMEOUT_SECONDS,
     BrokenError,
     NotSentError,
+    RemoteTransport,
     Request,
     Response,
+    RetryBudget,
     request_headers,
     retry_after_seconds,
     server_address,
@@ -55,3 +59,10 @@ class SuspendingExchange:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def connect(
+    url: str, token: str, *, timeout_seconds: float = TIMEOUT_SECONDS, budget: RetryBudget | None = None
+) -> AsyncClient:
+    """Reach a server from this event loop; nothing is sent before the first call."""
+    return AsyncClient(RemoteTransport(SuspendingExchange(url, token, timeout_seconds), budget or RetryBudget()))
