@@ -160,14 +160,17 @@ def test_a_stop_finishes_what_was_admitted_though_nobody_waits_for_it() -> None:
     ]
 
 
+LENGTHS = {"Content-Length: 9": b"{", "Transfer-Encoding: chunked": b"9\r\n{"}
+
+
 @contextmanager
-def half_sent(server: HttpServer) -> Iterator[socket.socket]:
+def half_sent(server: HttpServer, length: str) -> Iterator[socket.socket]:
     """A connection whose request the server reads, and whose body does not come."""
-    head = [f"POST {COMMAND} HTTP/1.1", "Host: here", f"Authorization: Bearer {server.operator}", "Content-Length: 9"]
+    head = [f"POST {COMMAND} HTTP/1.1", "Host: here", f"Authorization: Bearer {server.operator}", length]
     with server.socket() as connection:
         connection.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
         assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        connection.sendall(b"{")
+        connection.sendall(LENGTHS[length])
         yield connection
 
 
@@ -179,8 +182,9 @@ def read_problem(connection: socket.socket) -> Any:
     return json.loads(received.split(b"\r\n\r\n", 1)[1])
 
 
-def test_a_stop_does_not_wait_for_a_body() -> None:
-    with running() as here, half_sent(here.server) as connection:
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_stop_does_not_wait_for_a_body(length: str) -> None:
+    with running() as here, half_sent(here.server, length) as connection:
         here.server.stop()
         assert read_problem(connection)["code"] == "RDB-E-UNAVAILABLE"
         assert here.ended.result(TIMEOUT_SECONDS) is None
@@ -196,10 +200,17 @@ def test_a_stop_does_not_wait_for_a_head() -> None:
             connection.recv(1)
 
 
-def test_a_body_that_does_not_come_is_given_up() -> None:
-    with running(body_wait_seconds_max=1) as here, half_sent(here.server) as connection:
-        problem = read_problem(connection)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_body_that_does_not_come_is_given_up(length: str) -> None:
+    with running(body_wait_seconds_max=1) as here:
+        with half_sent(here.server, length) as connection:
+            problem = read_problem(connection)
+        with here.server.socket() as connection:
+            head = [f"POST {COMMAND} HTTP/1.1", "Host: here", "Connection: close", length]
+            connection.sendall("\r\n".join([*head, "", ""]).encode() + LENGTHS[length])
+            refused = read_problem(connection)
     assert (problem["code"], problem["path"]) == ("RDB-E-INPUT", "body")
+    assert refused["code"] == "RDB-E-UNAUTHENTICATED"
 
 
 def test_a_failed_store_is_answered_and_ends_the_server() -> None:

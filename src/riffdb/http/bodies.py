@@ -67,7 +67,10 @@ class Body:
         """The next part; empty at the end, which is also what a broken connection gives."""
         if self._chunks is None:
             self._chunks = aiter(self._protocol)
-        chunk = await anext(self._chunks, b"")
+        try:
+            chunk = await anext(self._chunks)  # with a default, `anext` would await what granian cannot cancel
+        except StopAsyncIteration:
+            chunk = b""
         self._taken += len(chunk)
         self.is_done = not chunk
         return chunk
