@@ -87,6 +87,6 @@ def _write(data: bytes) -> None:
     if sys.stdout is None:
         raise OutputLostError("it is closed")
     try:
-        click.echo(data)
+        click.echo(data if hasattr(sys.stdout, "buffer") else data.decode())  # a text stream of a caller has none
     except OSError as error:
         raise OutputLostError("" if error.errno == errno.EPIPE else error.strerror or "it failed") from error
