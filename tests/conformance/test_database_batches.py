@@ -3,7 +3,9 @@
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +15,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import arm
 from riffdb.core.limits import BATCH_COMMANDS_MAX, U64_MAX
 from riffdb.core.values import timestamp_text
+from riffdb.storage.protocol import Transaction
 from tests.conformance.databases import ORGANIZATION, OTHER, START, Place, account, claim, work
 
 MANY = 32
@@ -39,6 +42,23 @@ def test_a_long_queue_is_several_batches(queue: Place) -> None:
     assert {answer["outcome"] for answer in answers} == {"Created"}
     assert queue.batches[-2:] == [BATCH_COMMANDS_MAX, 3]
     assert len(queue.check_log()) == BATCH_COMMANDS_MAX + 3
+
+
+@pytest.mark.parametrize(("bytes_max", "flushes"), [(1, 4), (500, 2), (4 << 20, 1)])
+def test_a_flush_is_bounded_in_bytes(
+    queue: Place, monkeypatch: pytest.MonkeyPatch, bytes_max: int, flushes: int
+) -> None:
+    begun, begin = count(), queue.store.transaction
+
+    def counted() -> AbstractAsyncContextManager[Transaction]:
+        next(begun)
+        return begin()
+
+    monkeypatch.setattr(queue.store, "transaction", counted)
+    monkeypatch.setattr("riffdb.database.database.BATCH_BYTES_MAX", bytes_max)
+    answers = queue.together(*(("CreateWork", work(f"k{number}", number)) for number in range(4)))
+    assert [answer["commit"]["sequence"] for answer in answers] == ["1", "2", "3", "4"]
+    assert (queue.batches[-1], next(begun)) == (4, flushes)
 
 
 def test_the_second_of_two_who_saw_the_same_row_is_stale(queue: Place) -> None:

@@ -4,12 +4,13 @@
 clients use this class and nothing below it. It never opens files of applications and knows no transport.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
+from riffdb.core.limits import BATCH_BYTES_MAX
 from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
@@ -179,11 +180,10 @@ class Database:
             for act in members:
                 if isinstance(act, Act):
                     await self._perform(act)
-            await self._run_commands([request for request in members if isinstance(request, CommandRequest)])
+            for batch in _bounded([request for request in members if isinstance(request, CommandRequest)]):
+                await self._run_commands(batch)
 
     async def _run_commands(self, requests: list[CommandRequest]) -> None:
-        if not requests:
-            return
         try:
             await run_commands(self._store, self.contract, requests)
         except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
@@ -201,6 +201,20 @@ class Database:
             act.error = error
         except Exception as error:  # noqa: BLE001  # kept for the caller, who raises it
             act.error = incident(error, "an operator's act", is_undone=False)
+
+
+def _bounded(requests: Sequence[CommandRequest]) -> Iterator[list[CommandRequest]]:
+    """The requests in batches whose inputs have together at most `BATCH_BYTES_MAX`; a single one may have more."""
+    batch: list[CommandRequest] = []
+    size = 0
+    for request in requests:
+        if batch and size + len(request.canonical) > BATCH_BYTES_MAX:
+            yield batch
+            batch, size = [], 0
+        batch.append(request)
+        size += len(request.canonical)
+    if batch:
+        yield batch
 
 
 async def _check_token(reader: Reader, caller: Caller) -> None:
