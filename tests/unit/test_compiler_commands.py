@@ -76,6 +76,10 @@ COVERED = [
     JOB + FENCE + FINISH,
     JOB + FINISH + FENCE,
     JOB + UNHELD,
+    JOB + FENCE.replace("revision rev", "revision (rev)"),
+    # What stands above the operation commits only if it succeeds, and so does an arm's own answer.
+    JOB + "set job.count = 1 " + FENCE,
+    JOB + "decide job { when job.count > 3 apply { set job.count = 1 return Early {} } otherwise apply {} } " + FENCE,
     JOB + "decide job { when job.count > 3 apply { " + FENCE + "} otherwise apply { " + UNHELD + "} } ",
     JOB + "decide job { when job.count > 3 apply { " + FENCE + "} otherwise none Few {} } " + FINISH,
     JOB + FENCE + "decide job { when job.count > 3 apply { " + FINISH + "} otherwise apply {} } ",
@@ -110,7 +114,27 @@ UNCOVERED = [
     ),
     (
         JOB + "read Note(tenant, id) as note else No {} decide note { otherwise apply { set job.count = 1 } } ",
-        ["RDB-C426", "RDB-C437"],
+        ["RDB-C437"],
+    ),
+    (
+        JOB
+        + "read Note(tenant, id) as note else No {} "
+        + "decide note { when job.count > 3 apply { "
+        + FENCE
+        + "} otherwise apply { "
+        + UNHELD
+        + "} } ",
+        ["RDB-C437"],
+    ),
+    (
+        JOB + "decide job { when job.count > 3 apply { decide job { otherwise apply { " + FENCE + "} } } "
+        "otherwise apply { " + FENCE + "} } ",
+        ["RDB-C521"],
+    ),
+    (
+        JOB + FENCE + "decide job { when job.count > 3 apply { read Note(tenant, id) as row else No {} } "
+        "otherwise apply { mutate Job(number, tenant, new_id) as row else Missing {} set row.count = 1 } } ",
+        ["RDB-C103"],
     ),
     (NEW + "lease unheld hold on made revision rev stale S {} unavailable U {} " + COUNTERS, ["RDB-C429"]),
     (NEW, ["RDB-C419"]),

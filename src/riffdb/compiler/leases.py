@@ -131,7 +131,7 @@ def _check_row(command: CommandDraft, bound: Bound) -> None:
         if inner and decide.binding.text == bound.name:
             _check_arms(command, bound, decide)
         first = first or (inner[0] if inner else None)
-    if first is None and not _is_doubtful(command):
+    if first is None and bound.name not in command.bypassed and not _is_doubtful(command):
         _report_bypass(command, bound)
 
 
@@ -149,7 +149,8 @@ def _is_doubtful(command: CommandDraft) -> bool:
 
 def _check_arms(command: CommandDraft, bound: Bound, decide: DecideStmt) -> None:
     for arm in decide.arms:
-        if arm.none is None and not _operations(arm, bound):
+        is_nested = any(isinstance(part, DecideStmt) for part in arm.body)  # which is a mistake of its own
+        if arm.none is None and not is_nested and not _operations(arm, bound):
             message = f"this arm changes `{bound.name}` without a lease operation"
             help_text = "every `apply` arm has one, also an empty arm; an arm that changes nothing is `none Outcome {}`"
             command.collector.error("RDB-C427", message, arm_head(arm), help=help_text)

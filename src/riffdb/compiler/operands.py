@@ -30,9 +30,11 @@ def bound_row(command: CommandDraft, path: Path, name: Name) -> Bound | None:
     """The row of a binding that a statement names."""
     if name.text in path.bound:
         return path.bound[name.text]
+    if name.text in command.broken:
+        return None
     if name.text in command.hidden:
         command.collector.error("RDB-C206", command.hidden[name.text], name.span)
-    elif name.text not in command.broken:
+    else:
         message = f"no row is bound as `{name.text}` here"
         command.collector.unknown("RDB-C205", message, name, path.bound)
     return None
@@ -51,6 +53,9 @@ def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt |
         return bound
     if any(isinstance(part, LeaseStmt) and part.binding.text == name.text for part in command.decl.body):
         return bound
+    if name.text in command.bypassed:
+        return None
+    command.bypassed.add(name.text)
     decided = f"`decide {arm.binding.text}`"
     message = f"an arm of {decided} cannot touch `{name.text}`, whose lease has no operation at the top level"
     help_text = f"add a lease operation on `{name.text}` at the top level, or decide on `{name.text}`"

@@ -73,6 +73,8 @@ class CommandDraft:
     """Whether a binding or event failed, so that what is missing may be its."""
     sets_unknown: bool = False
     """Whether something is set that does not exist, and may be the value that is missed elsewhere."""
+    bypassed: set[str] = field(default_factory=set)
+    """Leased rows that an arm touches without a lease operation at the top level, which has been reported."""
     mutates: Span | None = None
     """Where the first row is changed or event emitted, if anywhere."""
 
