@@ -238,7 +238,7 @@ def _asked_seconds(last: Exception) -> float | None:
     asked = last.retry_after if isinstance(last, BrokenError) else None
     if isinstance(last, _PassingError):
         told = last.refusal.detail.get("retry_after")
-        asked = told if isinstance(told, int | float) else None
+        asked = told if isinstance(told, int | float) and not isinstance(told, bool) else None
     return asked
 
 
