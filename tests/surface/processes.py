@@ -10,6 +10,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -65,11 +66,19 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
 class Process:
     """A `riffdb` that runs until it is told to stop; its stdout is read line by line, its stderr goes to a file."""
 
-    def __init__(self, log: Path, arguments: tuple[str | Path, ...], cwd: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        log: Path,
+        arguments: tuple[str | Path, ...],
+        cwd: Path,
+        environment: Mapping[str, str],
+        files_max: int | None = None,
+    ) -> None:
         self._log = log
+        bounded = [] if files_max is None else ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh"]
         with log.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [RIFFDB, *arguments],
+                [*bounded, RIFFDB, *arguments],
                 cwd=cwd,
                 env=_environment(environment),
                 stdin=subprocess.DEVNULL,
@@ -102,13 +111,26 @@ class Process:
         line, _, self._unread = self._unread.partition(b"\n")
         return line.decode()
 
+    def stop_reading(self) -> None:
+        """Let nobody read what it prints from now on."""
+        self._stdout.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
     def ended(self) -> int:
         """Its exit code, once it has ended by itself."""
         return self._process.wait(PATIENCE_SECONDS)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def stop(self) -> int:
         """Tell it to stop; its exit code."""
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.ended()
 
     def end(self) -> None:
@@ -140,6 +162,12 @@ class Server:
         finally:
             client.connection.close()
 
+    @contextmanager
+    def socket(self) -> Iterator[socket.socket]:
+        """A bare connection."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS) as connection:
+            yield connection
+
 
 class Deployment:
     """A database file with the queue deployed on it, and the processes that were started for it."""
@@ -160,23 +188,33 @@ class Deployment:
         with riffdb.open(self.url) as client:
             return str(client.create_capability(role=role, **restrictions)["token"])
 
-    def start(self, *arguments: str | Path, **environment: str) -> Process:
-        """Start `riffdb` in the application's folder."""
+    def start(self, *arguments: str | Path, files_max: int | None = None, **environment: str) -> Process:
+        """Start `riffdb` in the application's folder; `files_max` bounds the files that it may have open."""
         log = self.folder / f"stderr-{len(self._processes)}.txt"
-        process = Process(log, arguments, self.application, environment)
+        process = Process(log, arguments, self.application, environment, files_max)
         self._processes.append(process)
         return process
 
-    def serve(self, failpoint: str = "", *, port: int = 0) -> Server:
+    @contextmanager
+    def serving(self, failpoint: str = "", **options: int) -> Iterator[Server]:
+        """As `serve`, for a block, at whose end the server is ended in any case."""
+        server = self.serve(failpoint, **options)
+        try:
+            yield server
+        finally:
+            server.process.end()
+
+    def serve(self, failpoint: str = "", *, port: int = 0, files_max: int | None = None) -> Server:
         """Start the server, with a failpoint armed in it if one is given, and wait until it answers."""
         options = ("--allow-failpoints",) if failpoint else ()
         variables = {"RIFFDB_FAILPOINT": failpoint} if failpoint else {}
-        process = self.start(
-            "serve", "--db", self.url, "--listen", f"127.0.0.1:{port}", "--json", *options, **variables
-        )
-        ready = process.line()
-        assert '"listening"' in ready, process.stderr
-        return Server(process, json.loads(ready)["listening"])
+        arguments = ("serve", "--db", self.url, "--listen", f"127.0.0.1:{port}", "--json", *options)
+        process = self.start(*arguments, files_max=files_max, **variables)
+        line = process.line()
+        assert '"listening"' in line, process.stderr
+        ready = json.loads(line)
+        assert ready["pid"] == process.pid
+        return Server(process, ready["listening"])
 
     def worker(self, server: Server, organization: str, *options: str, owner: str, failpoint: str = "") -> Process:
         """Start a worker of the schedule on one organization's items; it prints one JSON document a turn."""

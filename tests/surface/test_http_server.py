@@ -7,23 +7,19 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from threading import Event
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import pytest
 
 from riffdb.core.errors import RiffError
-from riffdb.core.failpoints import VARIABLE
 from riffdb.http.listening import open_socket, url_of
 from riffdb.storage.memory import MemorySnapshot, MemoryStore, MemoryTransaction
-from tests.surface.http_server import QUEUE, TIMEOUT_SECONDS, UNKNOWN_TOKEN, HttpClient, HttpServer, new_work, running
+from tests.surface.http_server import TIMEOUT_SECONDS, UNKNOWN_TOKEN, HttpServer, new_work, running
+from tests.surface.processes import Deployment, deployed
 
 COMMAND = "/v1/commands/CreateWork"
 
@@ -268,123 +264,60 @@ def test_requests_are_logged_without_what_they_say(caplog: pytest.LogCaptureFixt
     assert token not in caplog.text
 
 
-class ServeProcess:
-    """`riffdb serve` on a file, as a process of its own."""
-
-    def __init__(self, file: Path, *options: str, files_max: int | None = None, **environment: str) -> None:
-        bounded = [] if files_max is None else ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh"]
-        self.process = subprocess.Popen(
-            [*bounded, *RIFFDB, "serve", "--db", f"sqlite:{file}", "--listen", "127.0.0.1:0", "--json", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=os.environ | environment,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.ready = json.loads(self.process.stdout.readline())
-        parts = urlsplit(self.ready["listening"])
-        self.host, self.port = str(parts.hostname), int(str(parts.port))
-
-    def end(self) -> int:
-        """Wait for the end; the exit status, negative for a signal."""
-        self.process.communicate(timeout=TIMEOUT_SECONDS)
-        return self.process.returncode
-
-
-RIFFDB = (sys.executable, "-m", "riffdb")
-
-
-@contextmanager
-def serving(file: Path, *options: str, **settings: Any) -> Iterator[ServeProcess]:
-    """A serving process while the block runs."""
-    serve = ServeProcess(file, *options, **settings)
-    try:
-        yield serve
-    finally:
-        serve.process.kill()
-        serve.process.communicate()
-
-
-def riffdb(*arguments: str) -> str:
-    """What a command prints."""
-    return subprocess.run([*RIFFDB, *arguments], check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the queue deployed on it."""
-    path = tmp_path_factory.mktemp("serve") / "work.db"
-    riffdb("deploy", str(QUEUE), "--db", f"sqlite:{path}")
-    return path
-
-
-@pytest.fixture(scope="module")
-def token(file: Path) -> str:
-    """An operator's token."""
-    created = json.loads(riffdb("capability", "create", "--operator", "--db", f"sqlite:{file}", "--json"))
-    return str(created["token"])
-
-
-@contextmanager
-def client_of(serve: ServeProcess, token: str | None) -> Iterator[HttpClient]:
-    """A client of a serving process."""
-    client = HttpClient(serve.host, serve.port, token)
-    try:
-        yield client
-    finally:
-        client.connection.close()
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployed(tmp_path_factory.mktemp("serve")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_process_in_peace(file: Path, number: signal.Signals) -> None:
-    with serving(file) as serve:
-        assert serve.ready["pid"] == serve.process.pid
-        with client_of(serve, None) as client:
+def test_a_signal_ends_the_process_in_peace(deployment: Deployment, number: signal.Signals) -> None:
+    with deployment.serving() as server:
+        with server.client(UNKNOWN_TOKEN) as client:
             assert client.call("GET", "/readyz").status == 200
-        serve.process.send_signal(number)
-        assert serve.end() == 0
+        server.process.signal(number)
+        assert server.process.ended() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_it_at_once(file: Path, number: signal.Signals) -> None:
-    with (
-        serving(file) as serve,
-        socket.create_connection((serve.host, serve.port), TIMEOUT_SECONDS) as idle,
-        socket.create_connection((serve.host, serve.port), TIMEOUT_SECONDS) as lingering,
-    ):
+def test_a_second_signal_ends_it_at_once(deployment: Deployment, number: signal.Signals) -> None:
+    with deployment.serving() as server, server.socket() as idle, server.socket() as lingering:
         lingering.sendall(b"GET /healthz HTTP/1.1\r\nHo")
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
         assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
-        serve.process.send_signal(signal.SIGTERM)
+        server.process.signal(signal.SIGTERM)
         assert idle.recv(65_536) == b""
-        serve.process.send_signal(number)
-        assert serve.end() == -number
+        server.process.signal(number)
+        assert server.process.ended() == -number
 
 
-def test_more_connections_than_files_wait_for_their_turn(file: Path, token: str) -> None:
-    with serving(file, files_max=160) as serve, client_of(serve, token) as client, ExitStack() as opened:
+def test_more_connections_than_files_wait_for_their_turn(deployment: Deployment) -> None:
+    with (
+        deployment.serving(files_max=160) as server,
+        server.client(deployment.operator) as client,
+        ExitStack() as opened,
+    ):
         assert client.command("CreateWork", new_work()).status == 200
         for _ in range(200):
-            opened.enter_context(socket.create_connection((serve.host, serve.port), TIMEOUT_SECONDS))
+            opened.enter_context(server.socket())
         assert client.command("CreateWork", new_work()).status == 200
-        assert len(os.listdir(f"/proc/{serve.process.pid}/fd")) < 100
-        with client_of(serve, token) as late:
+        assert len(os.listdir(f"/proc/{server.process.pid}/fd")) < 100
+        with server.client(deployment.operator) as late:
             late.connection.connect()
             opened.close()
             assert late.command("CreateWork", new_work()).status == 200
 
 
-def test_an_answer_was_durable_before_it_was_sent(file: Path, token: str) -> None:
+def test_an_answer_was_durable_before_it_was_sent(deployment: Deployment) -> None:
     work = new_work()
-    armed = {VARIABLE: "answer.sent:kill"}
-    with serving(file, "--allow-failpoints", **armed) as serve, client_of(serve, token) as client:
+    with deployment.serving("answer.sent:kill") as server, server.client(deployment.operator) as client:
         # The process dies as soon as it has handed the answer on, so it may arrive or not.
         try:
             first = client.command("CreateWork", work).body
         except OSError:
             first = b""
-        assert serve.end() == -signal.SIGKILL
-    with serving(file) as serve, client_of(serve, token) as client:
+        assert server.process.ended() == -signal.SIGKILL
+    with deployment.serving() as server, server.client(deployment.operator) as client:
         again = client.command("CreateWork", work)
     assert again.json["replayed"] is True
     assert first in (b"", again.body.replace(b'"replayed":true}', b'"replayed":false}'))
