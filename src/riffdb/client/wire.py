@@ -22,8 +22,10 @@ def wire_values(values: Mapping[str, object]) -> dict[str, object]:
 def wire_value(value: object, path: str) -> object:
     """The wire form of one value."""
     match value:
-        case None | bool() | str():
+        case None | bool():
             return value
+        case str():
+            return _text(value, path)
         case int() | Decimal():
             return _number(value, path)
         case UUID():
@@ -39,6 +41,14 @@ def wire_value(value: object, path: str) -> object:
         case Mapping():
             return {str(name): wire_value(item, f"{path}.{name}") for name, item in value.items()}
     raise input_error(path, f"a {type(value).__name__} has no form on the wire")
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise input_error(path, "must be valid Unicode, without lone surrogates") from None
+    return value
 
 
 def _number(value: int | Decimal, path: str) -> object:
