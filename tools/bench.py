@@ -64,16 +64,20 @@ async def fill(path: Path, organization: UUID, items: Sequence[UUID]) -> None:
             )
 
 
+def claimed(organization: UUID, item: UUID) -> dict[str, object]:
+    """The inputs of a claim of a new item."""
+    return {
+        "organization_id": organization,
+        "work_id": item,
+        "owner_id": organization,
+        "duration": 60,
+        "expected_revision": 1,
+    }
+
+
 def claim(client: riffdb.Client, organization: UUID, item: UUID) -> None:
     """One durable command."""
-    answer = client.command(
-        "ClaimWork",
-        organization_id=organization,
-        work_id=item,
-        owner_id=organization,
-        duration=60,
-        expected_revision=1,
-    )
+    answer = client.command("ClaimWork", **claimed(organization, item))
     assert answer.outcome == "Claimed", answer.outcome
 
 
@@ -102,14 +106,7 @@ async def timed_async(path: Path, organization: UUID, items: Sequence[UUID], cal
 
         async def call(own: Sequence[UUID]) -> None:
             for item in own:
-                answer = await client.command(
-                    "ClaimWork",
-                    organization_id=organization,
-                    work_id=item,
-                    owner_id=organization,
-                    duration=60,
-                    expected_revision=1,
-                )
+                answer = await client.command("ClaimWork", **claimed(organization, item))
                 assert answer.outcome == "Claimed", answer.outcome
 
         began = time.perf_counter()

@@ -104,6 +104,34 @@ def queued(door: ThreadDoor, count: int) -> None:
         threading.Event().wait(0.001)
 
 
+class Held:
+    """A thread door whose first batch lasts until it is let go; whatever comes meanwhile waits behind it."""
+
+    def __init__(self, during: Callable[[list[Any]], None] = lambda batch: None) -> None:
+        self._during = during
+        self._began, self._go_on = Event(), Event()
+        self.runs = Runs(self._hold)
+        self.door = ThreadDoor(self.runs)
+        self.first = Submitting(self.door, "first")
+        assert self._began.wait(HANG_SECONDS)
+
+    def _hold(self, batch: list[Any]) -> None:
+        if batch == ["first"]:
+            self._began.set()
+            assert self._go_on.wait(HANG_SECONDS)
+        self._during(batch)
+
+    def behind(self, count: int) -> list[Submitting]:
+        """So many pieces of work, 0, 1, …, that wait in the queue."""
+        others = [Submitting(self.door, number) for number in range(count)]
+        queued(self.door, count)
+        return others
+
+    def let_go(self) -> None:
+        """Let the first batch end."""
+        self._go_on.set()
+
+
 # --- threads --------------------------------------------------------------------------------------------------------
 
 
@@ -134,45 +162,24 @@ def test_one_caller_runs_its_work_itself_and_alone() -> None:
 
 
 def test_what_waits_is_one_batch_and_the_lead_goes_on() -> None:
-    began, go_on = Event(), Event()
-
-    def during(batch: list[Any]) -> None:
-        if batch == ["first"]:
-            began.set()
-            assert go_on.wait(HANG_SECONDS)
-
-    runs = Runs(during)
-    door = ThreadDoor(runs)
-    first = Submitting(door, "first")
-    assert began.wait(HANG_SECONDS)
-    others = [Submitting(door, number) for number in range(10)]
-    queued(door, 10)
-    go_on.set()
-    assert [submitting.join() for submitting in (first, *others)] == [None] * 11
+    held = Held()
+    others = held.behind(10)
+    held.let_go()
+    assert [submitting.join() for submitting in (held.first, *others)] == [None] * 11
+    runs = held.runs
     assert runs.batches[0] == ["first"]
     assert sorted(runs.batches[1]) == list(range(10))
     assert len(runs.batches) == 2
-    assert runs.threads[0] == first.thread.ident
-    assert runs.threads[1] != first.thread.ident, "whoever has been served leads no longer"
+    assert runs.threads[0] == held.first.thread.ident
+    assert runs.threads[1] != held.first.thread.ident, "whoever has been served leads no longer"
 
 
 def test_a_batch_is_bounded_and_everybody_comes_next() -> None:
-    began, go_on = Event(), Event()
-
-    def during(batch: list[Any]) -> None:
-        if batch == ["first"]:
-            began.set()
-            assert go_on.wait(HANG_SECONDS)
-
-    runs = Runs(during)
-    door = ThreadDoor(runs)
-    first = Submitting(door, "first")
-    assert began.wait(HANG_SECONDS)
-    others = [Submitting(door, number) for number in range(BATCH_COMMANDS_MAX + 5)]
-    queued(door, BATCH_COMMANDS_MAX + 5)
-    go_on.set()
-    assert {submitting.join() for submitting in (first, *others)} == {None}
-    assert [len(batch) for batch in runs.batches] == [1, BATCH_COMMANDS_MAX, 5]
+    held = Held()
+    others = held.behind(BATCH_COMMANDS_MAX + 5)
+    held.let_go()
+    assert {submitting.join() for submitting in (held.first, *others)} == {None}
+    assert [len(batch) for batch in held.runs.batches] == [1, BATCH_COMMANDS_MAX, 5]
 
 
 def test_an_error_of_the_run_reaches_all_of_the_batch_and_nobody_else() -> None:
@@ -203,51 +210,32 @@ def test_an_error_of_the_run_reaches_all_of_the_batch_and_nobody_else() -> None:
 
 def test_a_full_queue_refuses_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "QUEUE_COMMANDS_MAX", 3)
-    began, go_on = Event(), Event()
-
-    def during(batch: list[Any]) -> None:
-        began.set()
-        assert go_on.wait(HANG_SECONDS)
-
-    runs = Runs(during)
-    door = ThreadDoor(runs)
-    first = Submitting(door, "first")
-    assert began.wait(HANG_SECONDS)
-    others = [Submitting(door, number) for number in range(3)]
-    queued(door, 3)
+    held = Held()
+    others = held.behind(3)
     with pytest.raises(RiffError) as caught:
-        step(door.submit("too many"))
+        step(held.door.submit("too many"))
     assert (caught.value.code, caught.value.detail) == ("RDB-E-OVERLOADED", {"retry_after": 1})
-    go_on.set()
-    assert [submitting.join() for submitting in (first, *others)] == [None] * 4
-    assert "too many" not in runs.done
-    step(door.submit("later"))
+    held.let_go()
+    assert [submitting.join() for submitting in (held.first, *others)] == [None] * 4
+    assert "too many" not in held.runs.done
+    step(held.door.submit("later"))
 
 
 def test_an_interrupted_leader_leaves_nobody_behind() -> None:
-    began, go_on = Event(), Event()
-
     def during(batch: list[Any]) -> None:
-        if batch == ["first"]:
-            began.set()
-            assert go_on.wait(HANG_SECONDS)
-        elif len(batch) > 1:
+        if len(batch) > 1:
             raise KeyboardInterrupt
 
-    runs = Runs(during)
-    door = ThreadDoor(runs)
-    first = Submitting(door, "first")
-    assert began.wait(HANG_SECONDS)
-    others = [Submitting(door, number) for number in range(5)]
-    queued(door, 5)
-    go_on.set()
-    assert first.join() is None
+    held = Held(during)
+    others = held.behind(5)
+    held.let_go()
+    assert held.first.join() is None
     errors = [submitting.join() for submitting in others]
     assert [type(error) for error in errors].count(KeyboardInterrupt) == 1, "the one who led"
     codes = [error.code for error in errors if isinstance(error, RiffError)]
     assert codes == ["RDB-E-OUTCOME-UNKNOWN"] * 4
-    step(door.submit("later"))
-    assert runs.batches[-1] == ["later"]
+    step(held.door.submit("later"))
+    assert held.runs.batches[-1] == ["later"]
 
 
 def test_an_interrupted_waiter_takes_its_work_back() -> None:
