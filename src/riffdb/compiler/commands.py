@@ -9,12 +9,11 @@ from dataclasses import replace
 from riffdb.compiler.body import answered, check_created, lower_statements
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, present
-from riffdb.compiler.expressions import lower_constant
+from riffdb.compiler.expressions import lower_default
 from riffdb.compiler.leases import check_leases
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.outcomes import Outcomes
 from riffdb.compiler.path import CommandDraft, Path
-from riffdb.compiler.scope import Scope
 from riffdb.compiler.typing import lower_type
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.plan.commands import CommandPlan, InputPlan
@@ -76,10 +75,7 @@ def _lower_input(command: CommandDraft, part: InputDecl) -> None:
     if kind is None:
         command.broken.add(part.name.text)
         return
-    default = None
-    if part.default is not None:
-        constant = lower_constant(part.default, Scope(enums=draft.enums), kind, collector)
-        default = None if constant is None else constant.value
+    default = lower_default(part.default, draft.enums, kind, collector)
     command.inputs[part.name.text] = InputPlan(
         part.name.text, kind, part.secret, default is not None, default, part.doc
     )

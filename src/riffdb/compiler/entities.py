@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, EntityDraft, present
-from riffdb.compiler.expressions import lower, lower_constant, secrets_of
+from riffdb.compiler.expressions import lower, lower_default, secrets_of
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.scope import RowScope, Scope
 from riffdb.compiler.typing import KEY_KINDS, lower_type
@@ -193,10 +193,7 @@ def _lower_field(member: FieldMember, columns: _Columns, draft: Draft, collector
     if kind is None:
         columns.broken.add(member.name.text)
         return
-    default = None
-    if member.default is not None:
-        constant = lower_constant(member.default, Scope(enums=draft.enums), kind, collector)
-        default = None if constant is None else constant.value
+    default = lower_default(member.default, draft.enums, kind, collector)
     columns.fields.append(
         FieldPlan(member.name.text, kind, member.secret, default is not None, default, member.doc),
     )

@@ -5,7 +5,7 @@ give None where something is wrong, after one diagnostic; nothing that rests on 
 Absent: which names there are (`scope`), and what operators and functions take (`operations`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from riffdb.compiler.collector import Collector
@@ -25,6 +25,7 @@ from riffdb.compiler.typing import fits, joined
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.spans import Span
 from riffdb.core.types import BOOL, I64, TIMESTAMP, U64, Type
+from riffdb.plan.declarations import EnumPlan
 from riffdb.plan.expressions import (
     Among,
     Binary,
@@ -35,6 +36,7 @@ from riffdb.plan.expressions import (
     Field,
     Input,
     IsNull,
+    Kept,
     Param,
     Revision,
     Row,
@@ -81,10 +83,16 @@ def lower_condition(expr: Expr, scope: Scope, collector: Collector) -> Expressio
     return lower(expr, scope, BOOL, collector)
 
 
-def lower_constant(expr: Expr, scope: Scope, expected: Type, collector: Collector) -> Constant | None:
+def lower_constant(expr: Expr, enums: Mapping[str, EnumPlan], expected: Type, collector: Collector) -> Constant | None:
     """A literal, `null` or an enum's variant of the expected type, as defaults are."""
-    found = lower(expr, Scope(enums=scope.enums), expected, collector)
+    found = lower(expr, Scope(enums=enums), expected, collector)
     return found if isinstance(found, Constant) else None
+
+
+def lower_default(expr: Expr | None, enums: Mapping[str, EnumPlan], expected: Type, collector: Collector) -> Kept:
+    """The value of a default; None where there is none, which null is as good as."""
+    constant = None if expr is None else lower_constant(expr, enums, expected, collector)
+    return None if constant is None else constant.value
 
 
 def infer(expr: Expr, scope: Scope, hint: Type | None, collector: Collector) -> Expression | None:

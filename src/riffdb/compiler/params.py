@@ -11,7 +11,6 @@ from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
 from riffdb.compiler.expressions import lower_constant
 from riffdb.compiler.linking import NameScope
-from riffdb.compiler.scope import Scope
 from riffdb.compiler.typing import lower_type
 from riffdb.core.spans import Span
 from riffdb.core.types import Type
@@ -49,7 +48,7 @@ def _lower_param(param: ParamDecl, draft: Draft, collector: Collector) -> InputP
         return None
     if param.default is None:
         return InputPlan(param.name.text, kind)
-    default = lower_constant(param.default, Scope(enums=draft.enums), kind, collector)
+    default = lower_constant(param.default, draft.enums, kind, collector)
     return None if default is None else InputPlan(param.name.text, kind, has_default=True, default=default.value)
 
 
