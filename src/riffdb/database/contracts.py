@@ -13,8 +13,9 @@ from riffdb.core.errors import RiffError, input_error
 from riffdb.core.keys import partition_encoder
 from riffdb.core.layout import Index, Table
 from riffdb.core.suggestions import did_you_mean
-from riffdb.core.values import Encoder, decoder, encoder, uuid_text
-from riffdb.database.codecs import InputCodec, RowCodec, mapping_encoder
+from riffdb.core.types import Type
+from riffdb.core.values import decoder, uuid_text
+from riffdb.database.codecs import InputCodec, RowCodec, member_encoder, object_text
 from riffdb.database.layouts import tables
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
@@ -37,7 +38,7 @@ class PreparedCommand:
     partition_bytes: Callable[[Any], bytes]
     partition_inputs: frozenset[str]
     key_position: int | None
-    encode_payloads: Mapping[str, Callable[[tuple[Any, ...]], dict[str, Any]]]
+    encode_payloads: Mapping[str, Callable[[tuple[Any, ...]], str]]
     evidence: frozenset[str]
 
     def request_key(self, inputs: tuple[Any, ...]) -> str | None:
@@ -60,7 +61,7 @@ class PreparedQuery:
     compiled: CompiledQuery
     tables: Mapping[str, Table]
     partition_bytes: Callable[[Any], bytes]
-    encode: Callable[[tuple[Any, ...]], dict[str, Any]]
+    encode: Callable[[tuple[Any, ...]], str]
 
 
 class Contract:
@@ -125,22 +126,28 @@ class Contract:
         return {entity.name: RowCodec(entity, self.enums) for entity in self.plan.entities}
 
     @cached_property
-    def event_encoders(self) -> dict[str, Callable[[Sequence[Any]], dict[str, Any]]]:
-        """For each event, the function from its values to their wire form."""
+    def event_encoders(self) -> dict[str, Callable[[Sequence[Any]], str]]:
+        """For each event, the function from its values to their JSON text."""
         return {
-            event.name: mapping_encoder([(field.name, field.type) for field in event.fields], self.enums)
+            event.name: self._object_encoder([(part.name, part.type) for part in event.fields])
             for event in self.plan.events
         }
 
-    def _payload_encoder(self, fields: tuple[PayloadField, ...]) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
-        parts = tuple(
-            (
-                field.name,
-                _nullable(self.rows[field.entity].row) if field.entity else encoder(field.type, self.enums),
-            )
-            for field in fields
-        )
-        return lambda values: {name: encode(value) for (name, encode), value in zip(parts, values, strict=True)}
+    def _object_encoder(self, fields: Sequence[tuple[str, Type]]) -> Callable[[Sequence[Any]], str]:
+        encode = member_encoder(fields, self.enums)
+        return lambda values: object_text(encode(values))
+
+    def _payload_encoder(self, fields: tuple[PayloadField, ...]) -> Callable[[tuple[Any, ...]], str]:
+        parts = tuple(self._payload_member(field) for field in fields)
+        return lambda values: object_text([encode(value) for encode, value in zip(parts, values, strict=True)])
+
+    def _payload_member(self, field: PayloadField) -> Callable[[Any], str]:
+        start = f'"{field.name}":'
+        if field.entity:
+            rows = self.rows[field.entity]
+            return lambda row: start + ("null" if row is None else rows.row(row))
+        encode = member_encoder([(field.name, field.type)], self.enums)
+        return lambda value: encode((value,))[0]
 
     def _prepare_command(self, plan: CommandPlan) -> PreparedCommand:
         compiled = compile_command(self.plan, plan.name)
@@ -163,14 +170,14 @@ class Contract:
         parts = []
         for selection in plan.payload:
             types = entities[selection.binding].types
-            fields = [(name, types[name]) for name in selection.fields]
-            parts.append((selection.name, mapping_encoder(fields, self.enums)))
+            encode_item = self._object_encoder([(name, types[name]) for name in selection.fields])
+            parts.append((f'"{selection.name}":[', encode_item))
 
-        def encode(payload: tuple[Any, ...]) -> dict[str, Any]:
-            return {
-                name: [encode_item(item) for item in items]
-                for (name, encode_item), items in zip(parts, payload, strict=True)
-            }
+        def encode(payload: tuple[Any, ...]) -> str:
+            return object_text(
+                f"{start}{','.join(map(encode_item, items))}]"
+                for (start, encode_item), items in zip(parts, payload, strict=True)
+            )
 
         return PreparedQuery(
             plan=plan,
@@ -180,10 +187,6 @@ class Contract:
             partition_bytes=partition_encoder(plan.partition.type),
             encode=encode,
         )
-
-
-def _nullable(encode: Encoder) -> Encoder:
-    return lambda row: None if row is None else encode(row)
 
 
 def _names_in(expression: Expression) -> frozenset[str]:

@@ -38,7 +38,7 @@ async def history(
     row = (await reader.rows(table, [storage_key])).get(storage_key)
     if row is None:
         raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{entity.name}` with that key")
-    wire_key = contract.rows[entity.name].key(storage_key)
+    wire_key = json.loads(contract.rows[entity.name].key(storage_key))
     entries = []
     sequence: int | None = row[len(entity.columns) + 1]
     while sequence is not None:

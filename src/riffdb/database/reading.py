@@ -6,16 +6,13 @@ commit, and is returned with the answer.
 
 from collections.abc import Mapping
 
-import msgspec
-
 from riffdb.core.keys import partition_text
 from riffdb.core.values import timestamp_text
 from riffdb.database.callers import Caller, check_capability, check_partition, check_query
+from riffdb.database.codecs import json_text
 from riffdb.database.contracts import Contract
 from riffdb.engine import IndexRange
 from riffdb.storage.protocol import Scan, Store
-
-_encode = msgspec.json.Encoder().encode
 
 
 async def run_query(store: Store, contract: Contract, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
@@ -35,7 +32,7 @@ async def run_query(store: Store, contract: Contract, caller: Caller, name: str,
     payload = query.encode(query.compiled.select(rows))
     sequence = 0 if head is None else head.sequence
     as_of = {"partition": partition_text(partition), "time": timestamp_text(time), "sequence": str(sequence)}
-    return _encode({"outcome": query.plan.outcome, "payload": payload, "as_of": as_of})
+    return f'{{"outcome":"{query.plan.outcome}","payload":{payload},"as_of":{json_text(as_of)}}}'.encode()
 
 
 def _scan(contract: Contract, wanted: IndexRange) -> Scan:

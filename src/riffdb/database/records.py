@@ -6,7 +6,6 @@ needs no index.
 """
 
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ from riffdb.core.keys import partition_text
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.admission import CommandRequest
-from riffdb.database.codecs import RowCodec
+from riffdb.database.codecs import RowCodec, json_text, object_text
 from riffdb.engine import Change, Evaluation
 
 EMPTY_CHAIN = bytes(32)
@@ -22,35 +21,27 @@ EMPTY_CHAIN = bytes(32)
 _encode = msgspec.json.Encoder().encode
 
 
-def _json(value: Any) -> str:
-    return _encode(value).decode()
-
-
 def answer_text(request: CommandRequest, evaluation: Evaluation, sequence: int, time: int) -> str:
     """The answer of a committed command, up to its end, where `replayed` follows."""
-    partition = partition_text(request.partition)
-    return _answer(
-        request,
-        evaluation,
-        {"partition": partition, "sequence": str(sequence), "time": timestamp_text(time)},
-    )
+    partition = json_text(partition_text(request.partition))
+    commit = f'{{"partition":{partition},"sequence":"{sequence}","time":"{timestamp_text(time)}"}}'
+    return _answer(request, evaluation, commit)
 
 
 def unrecorded_text(request: CommandRequest, evaluation: Evaluation) -> str:
     """The answer of a command that only read and left no record."""
-    return _answer(request, evaluation, None)
+    return _answer(request, evaluation, "null")
 
 
-def _answer(request: CommandRequest, evaluation: Evaluation, commit: dict[str, str] | None) -> str:
-    answer = {
-        "outcome": evaluation.outcome,
-        "payload": request.command.encode_payloads[evaluation.outcome](evaluation.payload),
-        "workflow_revisions": [
-            {"binding": binding, "revision": str(revision)} for binding, revision in evaluation.revisions
-        ],
-        "commit": commit,
-    }
-    return _json(answer)[:-1]
+def _answer(request: CommandRequest, evaluation: Evaluation, commit: str) -> str:
+    """Names of a contract are identifiers, so they stand in JSON as they are."""
+    payload = request.command.encode_payloads[evaluation.outcome](evaluation.payload)
+    revisions = ",".join(
+        [f'{{"binding":"{binding}","revision":"{revision}"}}' for binding, revision in evaluation.revisions]
+    )
+    return (
+        f'{{"outcome":"{evaluation.outcome}","payload":{payload},"workflow_revisions":[{revisions}],"commit":{commit}'
+    )
 
 
 def whole_answer(text: str, replayed: bool) -> bytes:
@@ -64,7 +55,9 @@ def commit_record(
     """The record that follows `head` in the request's partition."""
     caller, contract = request.caller, request.contract
     changes = [_change(request.command.rows[change.slot], change) for change in evaluation.changes]
-    events = [{"event": name, "fields": contract.event_encoders[name](values)} for name, values in evaluation.events]
+    events = [
+        f'{{"event":"{name}","fields":{contract.event_encoders[name](values)}}}' for name, values in evaluation.events
+    ]
     unchained = CommitRecord(
         partition=request.partition,
         sequence=sequence,
@@ -81,23 +74,24 @@ def commit_record(
         ingress=caller.ingress,
         contract_version=contract.plan.version,
         plan_hash=contract.hash,
-        changes=_json(changes) if changes else "[]",
-        events=_json(events) if events else "[]",
+        changes=f"[{','.join(changes)}]",
+        events=f"[{','.join(events)}]",
         chain=head.chain,
     )
     return chained(unchained)
 
 
-def _change(rows: RowCodec, change: Change) -> dict[str, Any]:
+def _change(rows: RowCodec, change: Change) -> str:
     before, after = change.before, change.after
-    return {
-        "entity": rows.entity,
-        "key": rows.key(change.key),
-        "before": None if before is None else str(before[rows.revision_position]),
-        "after": None if after is None else str(after[rows.revision_position]),
-        "previous": None if before is None else str(before[rows.sequence_position]),
-        "fields": rows.changed(before, after),
-    }
+    facts = [
+        f'"entity":"{rows.entity}"',
+        f'"key":{rows.key(change.key)}',
+        '"before":null' if before is None else f'"before":"{before[rows.revision_position]}"',
+        '"after":null' if after is None else f'"after":"{after[rows.revision_position]}"',
+        '"previous":null' if before is None else f'"previous":"{before[rows.sequence_position]}"',
+        f'"fields":{rows.changed(before, after)}',
+    ]
+    return object_text(facts)
 
 
 def chained(unchained: CommitRecord) -> CommitRecord:
