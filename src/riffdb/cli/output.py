@@ -8,13 +8,12 @@ colours.
 import errno
 import json
 import sys
-import traceback
 from contextlib import suppress
 
 import click
 
 from riffdb.core.errors import RiffError
-from riffdb.core.ids import incident_id
+from riffdb.core.incidents import new_incident
 
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
 _VISIBLE = {code: f"\\x{code:02x}" for code in _CONTROLS if chr(code) not in "\n\t"}
@@ -72,9 +71,9 @@ def report(error: RiffError, *, as_json: bool, remedy: str = "") -> int:
 
 
 def report_fault(fault: BaseException, *, as_json: bool) -> int:
-    """Show a fault of RiffDB itself by its kind and place; its text may hold values, and stays away."""
-    incident = incident_id()
-    note(f"{type(fault).__name__} (incident {incident}) at\n{''.join(traceback.format_tb(fault.__traceback__))}")
+    """Show a fault of RiffDB itself by its kind and place."""
+    incident, text = new_incident(fault, "the command line")
+    note(text)
     error = RiffError(
         "RDB-E-INTERNAL",
         f"RiffDB failed (incident {incident}); this is a fault of RiffDB, please report the lines above",

@@ -7,14 +7,13 @@ Nothing is answered before it is durable.
 """
 
 import logging
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
-from riffdb.core.ids import incident_id
+from riffdb.core.incidents import new_incident
 from riffdb.core.layout import Key, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity, Mutation
 from riffdb.database.admission import CommandRequest
@@ -183,10 +182,8 @@ def incident(error: Exception, place: str, *, is_undone: bool = True) -> RiffErr
 
     Unless it `is_undone` for sure, the outcome is unknown.
     """
-    identity = incident_id()
-    # The exception's own text may hold a value of the caller.
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("incident %s in %s: %s\n%s", identity, place, type(error).__name__, frames)
+    identity, text = new_incident(error, place)
+    logger.error("%s", text)
     code, what = (
         ("RDB-E-INTERNAL", "nothing was changed")
         if is_undone

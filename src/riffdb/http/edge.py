@@ -6,7 +6,6 @@ problem shows, without the values that were at hand. Logs never hold an input, a
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
 from time import perf_counter
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
-from riffdb.core.ids import incident_id
+from riffdb.core.incidents import new_incident
 from riffdb.core.limits import IDENTIFIER_BYTES_MAX
 from riffdb.database.callers import Caller
 from riffdb.database.database import Database
@@ -136,12 +135,9 @@ def _bearer_token(headers: Headers) -> str:
 
 
 def _incident(error: Exception, route: Route | None) -> RiffError:
-    incident = incident_id()
-    # The exception's own text may hold a value of the caller, so its type and place must do.
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    address = "no route" if route is None else route.address
-    logger.error("incident %s at %s: %s\n%s", incident, address, type(error).__name__, frames)
-    return RiffError("RDB-E-INTERNAL", f"RiffDB failed (incident {incident})", detail={"incident": incident})
+    identity, text = new_incident(error, "no route" if route is None else route.address)
+    logger.error("%s", text)
+    return RiffError("RDB-E-INTERNAL", f"RiffDB failed (incident {identity})", detail={"incident": identity})
 
 
 def _log(scope: Scope, route: Route | None, response: Response, seconds: float) -> None:
