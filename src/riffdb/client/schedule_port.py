@@ -44,8 +44,8 @@ _KINDS: tuple[EvidenceKind, ...] = ("stale", "unavailable", "invalid", "exhauste
 
 
 class SchedulePort:
-    """The port of one query schedule; `params` are the query's parameters other than its limit. A selection that waits
-    ends early when `stopping` is set."""
+    """The port of one query schedule; `params` are the query's parameters other than its limit. A selection ends
+    with nothing when `stopping` is set."""
 
     def __init__(
         self, client: AsyncClient, plan: Plan, name: str, params: Mapping[str, object], stopping: asyncio.Event
@@ -67,13 +67,16 @@ class SchedulePort:
         """Select items that are due and not passed over, looking again until the wait is over."""
         loop = asyncio.get_running_loop()
         end = loop.time() + selection.wait_seconds
-        while True:
+        while not self._stopping.is_set():
             items = await self._select(selection)
             remaining = end - loop.time()
-            if items or remaining <= 0 or self._stopping.is_set():
+            if self._stopping.is_set():
+                break  # nobody has begun with what was found, so it is left to others
+            if items or remaining <= 0:
                 return items
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), min(POLL_SECONDS, remaining))
+        return ()
 
     async def resolve(self, item: Item, key: str) -> Stored:
         """Fetch the stored answer of the business command."""
@@ -110,7 +113,8 @@ class SchedulePort:
         """Send the business command with the handler's inputs."""
         run = self._schedule.run
         if inputs.keys() - set(run.further):
-            raise Permanent(reason=f"the handler gave an input that {run.command} does not leave to it")
+            left = ", ".join(f"`{name}`" for name in run.further) or "nothing"
+            raise Permanent(reason=f"the handler gave another input than {run.command} leaves to it: {left}")
         return await self._send(run, item, key, dict[str | None, object](inputs.items()) | _evidence(run, lease))
 
     async def release(self, item: Item, key: str, lease: Lease) -> PortAnswer:
