@@ -166,7 +166,12 @@ def test_one_turn(place: Place, handler: str) -> None:
     [
         ("ours:fails", "HandlerError", "ValueError", r"the handler raised ValueError at ours\.py:\d+"),
         ("ours:number", "HandlerError", "TypeError", "a handler returns a mapping .*"),
-        ("ours:unknown_input", "Permanent", None, "the handler gave an input that CompleteWork does not leave to it"),
+        (
+            "ours:unknown_input",
+            "Permanent",
+            None,
+            "the handler gave another input than CompleteWork leaves to it: nothing",
+        ),
     ],
 )
 def test_a_handler_that_fails_gives_the_item_back_by_the_contracts_command(
