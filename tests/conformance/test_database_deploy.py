@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from riffdb.core.errors import RiffError
+from riffdb.core.records import Batch, DeployedContract
 from riffdb.database.admission import admit
 from riffdb.database.layouts import table_name, tables
 from riffdb.plan.identity import plan_hash
@@ -265,3 +266,17 @@ def test_a_refused_contract_harms_no_request_beside_it(ledger: Place) -> None:
     )
     assert ledger.batches[-1:] == [3]
     assert (opened["outcome"], refused.code, moved["outcome"]) == ("Opened", "RDB-E-APPROVAL", "Missing")
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"application":"ledger","contract":"Ledger","version":"1"}', "[" * 9_000])
+def test_a_contract_that_cannot_be_read_is_told(ledger: Place, text: str) -> None:
+    async def spoil() -> None:
+        async with ledger.store.transaction() as transaction:
+            entry = DeployedContract("ledger", 7, bytes(32), text, ledger.now)
+            await transaction.write(Batch(contracts=[entry]))
+
+    ledger.run(spoil())
+    for attempt in (lambda: ledger.deploy(ledger_plan()), ledger.reopen):
+        with pytest.raises(RiffError, match="version 7 of `ledger`, cannot be read") as caught:
+            attempt()
+        assert caught.value.code == "RDB-E-STORAGE"

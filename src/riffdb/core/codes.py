@@ -37,7 +37,7 @@ CODES: dict[str, Code] = {
     "RDB-E-UNAVAILABLE": Code(503, 9, True, "The database cannot be reached or has stopped"),
     "RDB-E-OUTCOME-UNKNOWN": Code(503, 9, True, "It is not known whether the command was committed"),
     "RDB-E-LOCKED": Code(503, 9, False, "Another process holds the file"),
-    "RDB-E-STORAGE": Code(503, 9, True, "The store failed and serves nothing more"),
+    "RDB-E-STORAGE": Code(503, 9, True, "The store failed, or has no room"),
     "RDB-E-INTERNAL": Code(500, 1, False, "A fault of RiffDB itself"),
     "RDB-E-USAGE": Code(400, 2, False, "The call is not formed as it must be"),
     "RDB-E-VERIFY": Code(409, 10, False, "Verification failed"),

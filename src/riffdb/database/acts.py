@@ -20,13 +20,13 @@ from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type, string
 from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.callers import Caller
-from riffdb.database.contracts import Contract
+from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.layouts import moved_tables
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.tokens import new_token, token_hash
 from riffdb.plan import Plan
 from riffdb.plan.compatibility import refused_changes
-from riffdb.plan.plan import from_json, to_json
+from riffdb.plan.plan import to_json
 from riffdb.storage.protocol import Transaction
 
 _LIFETIME = decoder(Type("limit", bound=CAPABILITY_SECONDS_MAX), {})
@@ -78,7 +78,7 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     if deployed and deployed[-1].plan == text:
         return contract, "unchanged"
     if deployed:
-        before = from_json(deployed[-1].plan)
+        before = stored_plan(deployed[-1])
         refused = refused_changes(before, plan) or moved_tables(before, plan)
         if refused:
             raise RiffError(

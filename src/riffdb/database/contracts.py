@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.keys import partition_encoder
 from riffdb.core.layout import Index, Table
+from riffdb.core.records import DeployedContract
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 from riffdb.core.values import decoder, uuid_text
@@ -23,6 +26,7 @@ from riffdb.plan.commands import CommandPlan, PayloadField
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import Expression, Input, Param
 from riffdb.plan.identity import plan_hash
+from riffdb.plan.plan import from_json
 from riffdb.plan.queries import QueryPlan
 
 
@@ -187,6 +191,18 @@ class Contract:
             partition_bytes=partition_encoder(plan.partition.type),
             encode=encode,
         )
+
+
+def stored_plan(entry: DeployedContract) -> Plan:
+    """The plan of a contract that was deployed here; `RDB-E-STORAGE` if this version of RiffDB cannot read it."""
+    try:
+        return from_json(entry.plan)
+    except msgspec.DecodeError as error:
+        raise RiffError(
+            "RDB-E-STORAGE",
+            f"the deployed contract, version {entry.version} of `{entry.application}`, cannot be read: another version "
+            "of RiffDB wrote it, or it is damaged",
+        ) from error
 
 
 def _names_in(expression: Expression) -> frozenset[str]:

@@ -15,7 +15,7 @@ from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
 from riffdb.database.callers import Caller, check_capability, check_operator, check_unrestricted
-from riffdb.database.contracts import Contract
+from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
 from riffdb.database.pipeline import incident, run_commands
 from riffdb.database.provenance import history
@@ -23,7 +23,6 @@ from riffdb.database.reading import run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
 from riffdb.plan import Plan
-from riffdb.plan.plan import from_json
 from riffdb.storage.protocol import Reader, Store, Transaction
 
 Result = TypeVar("Result")
@@ -42,7 +41,7 @@ class Database:
         """The database of this store; the store may be empty, `deploy` then puts a contract on it."""
         async with store.snapshot() as reader:
             deployed = await reader.contracts()
-        contract = Contract(from_json(deployed[-1].plan)) if deployed else None
+        contract = Contract(stored_plan(deployed[-1])) if deployed else None
         return cls(store, contract, make_door)
 
     @property
