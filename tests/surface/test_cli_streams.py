@@ -3,6 +3,7 @@ exit code tells how it went."""
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from uuid import uuid4
@@ -69,11 +70,21 @@ def test_what_has_no_data_needs_no_stream(folder: Path, redirections: str) -> No
 
 
 def test_no_file_of_the_database_comes_to_lie_under_a_closed_stream(folder: Path) -> None:
-    before = json.dumps({"organization_id": str(uuid4()), "work_id": str(uuid4()), "due_at": "2026-01-01T00:00:00Z"})
-    run = ("command", "run", "CreateWork", "--db", "sqlite:work.db", "--input")
-    assert redirected(folder, "<&- >&- 2>&-", *run, before).code == 1
-    assert (folder / "work.db-riffdb.lock").read_bytes().strip().isdigit() is False
-    assert redirected(folder, "", *QUERY).code == 0
+    work = json.dumps({"organization_id": str(uuid4()), "work_id": str(uuid4()), "due_at": "2026-01-01T00:00:00Z"})
+    arguments = ["command", "run", "CreateWork", "--db", "sqlite:work.db", "--input", work]
+    with subprocess.Popen(
+        ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', RIFFDB, *arguments],
+        cwd=folder,
+        env=os.environ | {"RIFFDB_FAILPOINT": "commit.before:pause"},
+    ) as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        try:
+            assert os.WIFSTOPPED(status)
+            assert {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (0, 1, 2)} == {os.devnull}
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+    assert process.returncode == 1  # the answer could not be shown
+    assert run_here("query", "run", "DueWork", "--db", f"sqlite:{folder}/work.db", "--input", PARAMS).code == 0
 
 
 def test_stdin_that_is_closed_or_empty(folder: Path) -> None:
