@@ -8,6 +8,7 @@ coroutines. Importing this package is cheap: the names below load their layers a
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from riffdb import aio
     from riffdb.client.answers import Answer, Commit, QueryAnswer, WorkflowSuccessorRevision
     from riffdb.client.blocking import connect
     from riffdb.client.calls import AsyncClient, Client
@@ -36,6 +37,7 @@ __all__ = [
     "QueryAnswer",
     "RiffError",
     "WorkflowSuccessorRevision",
+    "aio",
     "connect",
     "open",
 ]
@@ -44,6 +46,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "aio":
+        return import_module("riffdb.aio")
     if name not in _PLACES:
         raise AttributeError(f"module 'riffdb' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -355,3 +355,33 @@ def test_a_handler_is_found_in_the_application(place: Place, tmp_path: Path) -> 
     options = ("--application", place.deployment.application, "--handler", "ours:instance")
     done = run_riffdb(*run, *options, cwd=tmp_path, **variables)
     assert (done.code, done.json["result"]) == (0, "Completed")
+
+
+@pytest.fixture
+def particular(tmp_path: Path) -> Path:
+    """An application whose business command has an input of its own, and a role that cannot release."""
+    made = run_here("new", tmp_path / "particular")
+    assert made.code == 0
+    work = tmp_path / "particular" / "work.riff"
+    text = work.read_text("utf-8")
+    before, command, after = text.partition("command CompleteWork {\n")
+    text = f'{before}{command}    input note: string<9>\n    input colour: string<9> = "red"\n{after}'
+    work.write_text(f"{text}\nrole Half {{ query DueWork command ClaimWork, CompleteWork, FailWork }}\n", "utf-8")
+    assert run_here("deploy", work.parent, "--db", f"sqlite:{tmp_path}/work.db").code == 0
+    return tmp_path / "work.db"
+
+
+def test_a_worker_without_the_handler_that_it_needs_claims_nothing(particular: Path) -> None:
+    param = f"organization_id={uuid4()}"
+    done = run_here("worker", "DueWorkItems", "--once", "--param", param, "--db", f"sqlite:{particular}")
+    assert (done.code, done.stdout) == (2, "")
+    message = "CompleteWork takes `note` from a handler; give --handler module:function"
+    assert done.stderr == f"error[RDB-E-USAGE]: {message}\n"
+
+
+def test_a_role_that_lacks_a_name_of_the_schedule_is_told_what_it_takes(particular: Path) -> None:
+    done = run_here("worker", "DueWorkItems", "--once", "--role", "Half", "--db", f"sqlite:{particular}")
+    reason = (
+        "the contract has no schedule of that name; a role sees one only if it lists its query and all of its commands"
+    )
+    assert (done.code, done.stdout, done.stderr) == (5, "", f"error[RDB-E-NOT-FOUND]: {reason}\n")

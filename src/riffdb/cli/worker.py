@@ -108,7 +108,8 @@ class _Order:
 async def _work(order: _Order, target: Target) -> int:
     async with await _client(target) as client:
         plan = await client.plan()
-        _check_schedule(plan, order.schedule)
+        _check_schedule(plan, order.schedule, is_role=target.server is not None or target.role is not None)
+        _check_handler(plan, order)
         policy = Policy(**asdict(deployed_policy(order.configuration, plan, order.schedule)))
         draining, cancellation = _stop_signals()
         port = SchedulePort(client, plan, order.schedule, order.params, draining)
@@ -143,12 +144,26 @@ def _configuration(application: Path | None) -> Configuration | None:
     return read_configuration(application or Path())
 
 
-def _check_schedule(plan: Plan, name: str) -> None:
+def _check_schedule(plan: Plan, name: str, *, is_role: bool) -> None:
     names = [schedule.name for schedule in plan.schedules]
     if name not in names:
-        raise RiffError("RDB-E-NOT-FOUND", f"the contract has no schedule of that name{did_you_mean(name, names)}")
+        # Who acts as a role is shown the schedules that it can drive, and nothing of the others.
+        role = "; a role sees one only if it lists its query and all of its commands" if is_role else ""
+        advice = did_you_mean(name, names) or role
+        raise RiffError("RDB-E-NOT-FOUND", f"the contract has no schedule of that name{advice}")
     if plan.schedule(name).source != "query":
         raise RiffError("RDB-E-USAGE", "this version works on schedules that select from a query")
+
+
+def _check_handler(plan: Plan, order: _Order) -> None:
+    """Refuse to begin without the handler that `run` needs: each item would be claimed, and none completed."""
+    run = plan.schedule(order.schedule).run
+    inputs = [part for part in plan.command(run.command).inputs if part.name in run.further]
+    needed = [f"`{part.name}`" for part in inputs if not part.type.optional and not part.has_default]
+    if order.handler is None and needed:
+        listed = ", ".join(needed)
+        message = f"{run.command} takes {listed} from a handler; give --handler module:function"
+        raise RiffError("RDB-E-USAGE", message)
 
 
 async def _client(target: Target) -> AsyncClient:

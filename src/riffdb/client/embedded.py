@@ -14,6 +14,7 @@ from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
 from riffdb.database.doors import Door, Run
 from riffdb.plan import Plan
+from riffdb.plan.narrowing import narrowed
 from riffdb.storage import open_store
 
 
@@ -37,8 +38,9 @@ class EmbeddedTransport:
         self._caller = caller
 
     async def plan(self, *, renew: bool = False) -> Plan:
-        """The deployed plan, never an older one."""
-        return self._database.contract.plan
+        """The deployed plan, never an older one, as far as the caller may see it."""
+        plan = self._database.contract.plan
+        return plan if self._caller.is_operator else narrowed(plan, self._caller.role)
 
     async def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> bytes:
         """Run a command."""
