@@ -63,7 +63,7 @@ def parse_object(raw: bytes, place: str) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error).partition(" - at `")[0]  # the decoder hides the names there anyway
+    text = str(error).partition(" - at `")[0].removeprefix("JSON is malformed: ")  # the names there are hidden anyway
     return text[:1].lower() + text[1:]
 
 

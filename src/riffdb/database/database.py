@@ -98,7 +98,8 @@ class Database:
         """Who holds this token; `RDB-E-UNAUTHENTICATED` if it is unknown, revoked or expired."""
         hashed = token_hash(token)
         if hashed is None:
-            raise RiffError("RDB-E-UNAUTHENTICATED", "this is not a token of RiffDB; it begins with `rdb_`")
+            message = "this is not a token of RiffDB, or a mistyped one: it is `rdb_` and 49 letters and digits"
+            raise RiffError("RDB-E-UNAUTHENTICATED", message)
         async with self._store.snapshot() as reader:
             found = (await reader.capabilities({hashed})).get(hashed)
             capability = check_capability(found, await reader.time())
