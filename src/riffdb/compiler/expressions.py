@@ -214,8 +214,18 @@ def _name(name: Name, scope: Scope, collector: Collector) -> Expression | None:
     elif scope.row is not None and _knows(scope.row, text):
         return _column(scope.row, name, scope, collector)
     else:
-        collector.unknown("RDB-C205", f"nothing here is called `{text}`", name, scope.names())
+        _nothing(name, scope, collector)
     return None
+
+
+def _nothing(name: Name, scope: Scope, collector: Collector) -> None:
+    message = f"nothing here is called `{name.text}`"
+    variants = [f"{enum.name}.{name.text}" for enum in scope.enums.values() if name.text in enum.variants]
+    if len(variants) == 1:
+        fix = Fix(f"write `{variants[0]}`", (Edit(name.span, variants[0]),), safe=True)
+        collector.error("RDB-C205", f"{message}; did you mean `{variants[0]}`?", name.span, fix=fix)
+    else:
+        collector.unknown("RDB-C205", message, name, scope.names())
 
 
 def _knows(row: RowScope, column: str) -> bool:

@@ -54,12 +54,17 @@ _FOREIGN = {"and": "&&", "or": "||", "=": "=="}
 # --- types -------------------------------------------------------------------------------------------------------
 
 
+_TYPES_WITH_ARGUMENTS = ("string", "bytes", "decimal", "optional", "list", "limit")
+
+
 def type_expr(cursor: Cursor) -> TypeExpr:
     """`NAME` or `NAME<…>`."""
     start = cursor.index
     if cursor.texts[start + 1 : start + 2] == [":"]:
         raise cursor.unexpected("a type")
     name = cursor.name("a type")
+    if cursor.at("(") and name.text in _TYPES_WITH_ARGUMENTS:
+        raise cursor.unexpected(f"`<` after `{name.text}`, as in `{name.text}<…>`")
     if not cursor.accept("<"):
         return TypeExpr(name, (), name.span)
     nesting = cursor.nest()
