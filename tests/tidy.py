@@ -358,7 +358,7 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (sleeps, "tests/a.py", "sleep(0.1)\n", "sleeping = 'sleep(1)'\n"),
     (type_escapes, "a.py", "x = 1  # type: " + "ignore\n", "x = 1  # type: ignore[misc]  # the stub is wrong\n"),
     (type_escapes, "a.py", "x = 1  # type: ignore[misc]\n", "x = '# type: ignore'\n"),
-    (places, "a.md", "see " + "/root" + "/x\n", "GET /v1/work/x and ~/work/y\n"),
+    (places, "a.md", "see " + "/root" + "/x\n", "GET /v1/rows/x and ~/code/y\n"),
     (places, "a.lock", "https://files.python" + "hosted.org/x\n", "https://example.org/x\n"),
     (one_title, "a.md", "# One\n\n# Two\n", "# One\n\n```sh\n# not a title\n```\n"),
     (one_title, "a.md", "text\n", "# One\n"),
