@@ -257,6 +257,15 @@ def test_an_event_gives_every_field_in_declared_order() -> None:
     assert emit.payload[2].value == Constant(UUID.nullable, None)
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("id", []), ("note.ref", ["RDB-C206"]), ("(if note.text == note.text then id else note.ref)", ["RDB-C206"])],
+)
+def test_a_new_row_has_no_value_before_it_is_set(value: str, expected: list[str]) -> None:
+    body = "create Note(tenant, new_id) as note else Exists {} set note.ref = " + value
+    assert compiled(f"{body} set note.ref = note.ref {DONE}")[1] == expected
+
+
 def test_evidence_is_direct_inputs() -> None:
     plan = command(JOB + FENCE + DONE)
     step = next(step for step in plan.steps if isinstance(step, LeaseStep))

@@ -35,11 +35,11 @@ def lower_set(command: CommandDraft, path: Path, statement: SetStmt, arm: Decide
         _report_unsettable(command, bound, statement.field)
         command.sets_unknown = True
         return None
+    scope = now(command, path)  # in which a created row's field has no value yet
     if bound.statement.kind == "create":
         path.assigned[bound.name].add(field.name)
     if not _is_commands_own(command, bound, statement):
         return None
-    scope = now(command, path)
     value = lower(statement.value, scope, field.type, command.collector)
     if value is None or not _keeps_secrets(command, field, value, scope, statement):
         return None
