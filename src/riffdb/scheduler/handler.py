@@ -19,7 +19,8 @@ class Work:
     """What a handler is given: the selected fields and the claim's payload in native values, due in µs, and the count
     of tries from 1.
 
-    For systems outside: `key` is the same for every try at this work, `fencing_token` grows with every claim.
+    For systems outside: `key` is the same for every try at this work, as long as its due time stays; `fencing_token`
+    grows with every claim.
     """
 
     schedule: str
