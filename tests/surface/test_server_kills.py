@@ -173,3 +173,22 @@ def test_workers_and_clients_go_on_after_the_server_died_in_the_middle_of_turns(
         assert sorted(completed) == sorted((item,) for item in items)
         assert deployment.figure("SELECT count(*) FROM work_item") == len(items)
         check_file(deployment)
+
+
+def test_a_server_whose_file_was_moved_away_acknowledges_nothing_and_ends(tmp_path: Path) -> None:
+    before, meanwhile = new_work(), new_work()
+    with deployed(tmp_path) as deployment:
+        with deployment.serving() as server, server.client(deployment.producer) as client:
+            stored = client.command("CreateWork", before)
+            elsewhere = deployment.file.rename(tmp_path / "elsewhere")
+            reply = client.command("CreateWork", meanwhile)
+            assert server.process.ended() == 9
+            assert "work.db was moved, deleted or replaced" in server.process.stderr
+        elsewhere.rename(deployment.file)
+        with deployment.serving() as server, server.client(deployment.producer) as client:
+            again, settled = client.command("CreateWork", before), client.command("CreateWork", meanwhile)
+    assert (reply.status, reply.json["code"]) == (503, "RDB-E-OUTCOME-UNKNOWN")
+    assert reply.json["key"] == meanwhile["request_key"]
+    assert again.body == as_replay(stored.body)
+    assert settled.json["outcome"] == "Created"
+    check_file(deployment)
