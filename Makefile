@@ -45,8 +45,8 @@ test: check ## everything that CI runs: check, then every test
 	$(BIN)/pytest --quiet --ignore=tests/tidy.py
 
 .PHONY: cases
-cases: install ## rewrite the expected files of tests/cases; read the difference before you commit it
-	$(BIN)/pytest --quiet tests/cases --update
+cases: install ## rewrite the expected files of cases and pages; read the difference before you commit it
+	$(BIN)/pytest --quiet tests/cases tests/surface/test_pages.py::test_the_errors_page_lists_what_there_is --update
 
 .PHONY: conformance
 conformance: install ## the suite that every store passes

@@ -168,3 +168,20 @@ def test_the_configuration_page_lists_every_setting_with_its_default() -> None:
             default = f"{getattr(settings, setting.name):,}"
             assert re.search(rf"^\| `{setting.name}` \|.*\| {default} \|$", text, re.MULTILINE), setting.name
     assert ServerSettings().listen in text
+
+
+def _needs(package: Path) -> set[str]:
+    """The other packages of riffdb that a package imports."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    found = re.findall(r"^ *(?:from|import) riffdb\.(\w+)|import_module\(\"riffdb\.(\w+)", sources, re.MULTILINE)
+    return {name for names in found for name in names if name} - {package.name}
+
+
+def test_the_architecture_page_tells_what_each_package_needs() -> None:
+    text = (DOCS / "internals" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+)`", needs)) for name, needs in rows}
+    packages = {path.parent for path in (ROOT / "src" / "riffdb").glob("*/__init__.py")}
+    assert told.keys() == {package.name for package in packages}
+    assert told.pop("cli") == set()  # everything below
+    assert told == {package.name: _needs(package) for package in packages if package.name != "cli"}
