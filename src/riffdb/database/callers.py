@@ -72,13 +72,19 @@ def check_partition(caller: Caller, partition: bytes) -> None:
 
 
 def _check(plan: Plan, caller: Caller, family: str, name: str) -> None:
-    declared = [part.name for part in (plan.commands if family == "command" else plan.queries)]
-    if caller.is_operator:
-        if name not in declared:
-            hint = did_you_mean(name, declared)
+    if caller.is_operator or _grants(plan, caller.role, family, name):
+        declared = plan.commands if family == "command" else plan.queries
+        for part in declared:
+            if part.name == name:
+                return
+        if caller.is_operator:
+            hint = did_you_mean(name, [part.name for part in declared])
             raise RiffError("RDB-E-NOT-FOUND", f"the contract has no {family} of that name{hint}")
-        return
-    role = next((role for role in plan.roles if role.name == caller.role), None)
-    granted = () if role is None else role.commands if family == "command" else role.queries
-    if name not in granted or name not in declared:
-        raise RiffError("RDB-E-FORBIDDEN", f"the capability does not grant this {family}")
+    raise RiffError("RDB-E-FORBIDDEN", f"the capability does not grant this {family}")
+
+
+def _grants(plan: Plan, role_name: str, family: str, name: str) -> bool:
+    for role in plan.roles:
+        if role.name == role_name:
+            return name in (role.commands if family == "command" else role.queries)
+    return False
