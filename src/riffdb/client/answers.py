@@ -43,19 +43,33 @@ class Commit:
 Convert = Callable[[Any], Mapping[str, Any]]
 
 
+class _Front(msgspec.Struct):
+    """What every caller looks at; the rest of an answer is read when it is asked for."""
+
+    outcome: str
+    replayed: bool
+
+
+_front = msgspec.json.Decoder(_Front).decode
+
+
 class Answer:
     """A command's answer, made of its JSON when it is asked for.
 
     `is_success` tells a `return` from a declared failure; `raw` is the JSON as it came.
     """
 
-    def __init__(self, raw: bytes, body: dict[str, Any], is_success: bool, convert: Convert) -> None:
+    def __init__(self, raw: bytes, front: "_Front", is_success: bool, convert: Convert) -> None:
         self.raw = raw
-        self.outcome: str = body["outcome"]
+        self.outcome = front.outcome
         self.is_success = is_success
-        self.replayed: bool = body["replayed"]
-        self._body = body
+        self.replayed = front.replayed
         self._convert = convert
+
+    @cached_property
+    def _body(self) -> dict[str, Any]:
+        body: dict[str, Any] = msgspec.json.decode(self.raw)
+        return body
 
     @cached_property
     def payload(self) -> Mapping[str, Any]:
@@ -122,12 +136,12 @@ class AnswerReader:
 
     def command(self, name: str, raw: bytes) -> Answer | None:
         """The answer of that command; None if the plan knows no such outcome of it."""
-        body = msgspec.json.decode(raw)
+        front = _front(raw)
         known = self._commands.get(name)
         if known is None:
             known = self._commands[name] = self._outcomes(name)
-        found = known.get(body["outcome"])
-        return None if found is None else Answer(raw, body, *found)
+        found = known.get(front.outcome)
+        return None if found is None else Answer(raw, front, *found)
 
     def known_command(self, name: str, raw: bytes) -> Answer:
         """The answer of that command, which the plan must know."""

@@ -6,6 +6,7 @@ The empty form is the system partition, in which operators' acts are recorded.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from riffdb.core.types import Type
@@ -35,6 +36,7 @@ def partition_encoder(value_type: Type) -> Callable[[Any], bytes]:
     raise AssertionError(f"{value_type} is no key type")
 
 
+@lru_cache(4_096)
 def partition_text(partition: bytes) -> str:
     """A readable form of partition bytes for people and for answers; the system partition is `system`."""
     if not partition:
