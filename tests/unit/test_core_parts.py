@@ -73,9 +73,6 @@ def test_a_coroutine_that_never_waits_is_stepped() -> None:
         async def broken(self) -> None:
             raise OSError("broken")
 
-        async def waits(self) -> None:
-            await asyncio.sleep(1)
-
     thing = Thing()
     assert step(thing.twice(2)) == 4
     assert stepped(Thing.twice)(thing, number=3) == 6
