@@ -267,7 +267,7 @@ def play(story: Story) -> None:
     show_history(story, address, tokens, organization, victim)
     ends = [story.end(process) for process in (*workers, story.processes[0])]
     story.claim(not any(ends), "told to stop, the workers and the server ended cleanly")
-    story.tell(f"done. Look around: sqlite3 {FILE.relative_to(ROOT)}")
+    story.tell(f"done. Look around: sqlite3 {FILE.relative_to(ROOT)}; read on: docs/tutorial/first-application.md")
 
 
 def main() -> int:

@@ -35,7 +35,7 @@ STORY = (
     r"  ✓ and with the newest revision but its old token: WrongHolder",
     r"who did what to the item that was taken over .*",
     r"  ✓ told to stop, the workers and the server ended cleanly",
-    r"done\. Look around: sqlite3 \.demo/work\.db",
+    r"done\. Look around: sqlite3 \.demo/work\.db; read on: docs/tutorial/first-application\.md",
 )
 HISTORY = [
     "CreateWork -> Created",
