@@ -37,10 +37,9 @@ COMMANDS = {1: 400, 8: 1_600, 32: 3_200}
 
 @dataclass
 class Figures:
-    """Rates by series, in operations a second, one a round; and the batch sizes that the callers had."""
+    """Rates by series, in operations a second, one a round."""
 
     rates: dict[str, list[float]] = field(default_factory=dict)
-    batches: dict[int, list[float]] = field(default_factory=dict)
 
     def add(self, series: str, rate: float) -> None:
         """One round's rate of a series."""

@@ -43,7 +43,6 @@ class PreparedCommand:
     partition_inputs: frozenset[str]
     key_position: int | None
     encode_payloads: Mapping[str, Callable[[tuple[Any, ...]], str]]
-    evidence: frozenset[str]
 
     def request_key(self, inputs: tuple[Any, ...]) -> str | None:
         """The idempotency key as text, None for a command without one; an empty one is refused."""
@@ -63,7 +62,6 @@ class PreparedQuery:
     plan: QueryPlan
     params: InputCodec
     compiled: CompiledQuery
-    tables: Mapping[str, Table]
     partition_bytes: Callable[[Any], bytes]
     encode: Callable[[tuple[Any, ...]], str]
 
@@ -166,7 +164,6 @@ class Contract:
             partition_inputs=_names_in(plan.partition),
             key_position=None if plan.idempotency_key is None else names.index(plan.idempotency_key),
             encode_payloads={outcome.name: self._payload_encoder(outcome.payload) for outcome in plan.outcomes},
-            evidence=frozenset(outcome.name for outcome in plan.outcomes if outcome.evidence),
         )
 
     def _prepare_query(self, plan: QueryPlan) -> PreparedQuery:
@@ -187,7 +184,6 @@ class Contract:
             plan=plan,
             params=InputCodec(plan.params, self.enums, "parameter"),
             compiled=compile_query(self.plan, plan.name),
-            tables=self.tables,
             partition_bytes=partition_encoder(plan.partition.type),
             encode=encode,
         )

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from riffdb.core.types import Type
 from riffdb.plan.commands import CommandPlan
 from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, WorkflowPlan
 from riffdb.plan.queries import QueryPlan, RolePlan, SchedulePlan, StreamPlan
@@ -100,8 +99,3 @@ def from_json(text: str | bytes) -> Plan:
 @cache
 def _decoder() -> msgspec.json.Decoder[Plan]:
     return msgspec.json.Decoder(Plan)
-
-
-def key_types(entity: EntityPlan) -> tuple[Type, ...]:
-    """The types of the key in storage order (partition first)."""
-    return tuple(entity.types[name] for name in entity.storage_key)

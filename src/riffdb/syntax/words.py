@@ -84,8 +84,6 @@ SHAPES: dict[str, tuple[tuple[str, ...], ...]] = {
 
 BEGINNINGS = DECLARATIONS.keys() | SHAPES.keys()
 
-CONTRACT_WORDS = frozenset(("enum", "record", "entity", "event", "workflow", "command", "bulk", "reimport"))
-
 WORDS = frozenset(
     (
         *BEGINNINGS,
