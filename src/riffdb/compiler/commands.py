@@ -50,7 +50,7 @@ def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collecto
     if answer is None or command.partition is None or len(collector.diagnostics) > found:
         return None
     inputs = tuple(command.inputs.values())
-    return CommandPlan(decl.name.text, inputs, key, command.partition, steps, answer, outcomes.plans(), decl.doc)
+    return CommandPlan(decl.name.text, inputs, key, command.partition, steps, answer, outcomes.plans(), doc=decl.doc)
 
 
 # --- inputs ------------------------------------------------------------------------------------------------------

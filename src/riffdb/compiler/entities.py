@@ -9,6 +9,8 @@ Absent: uniques, references and invariants, which a later version compiles.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, EntityDraft, present
 from riffdb.compiler.expressions import lower, lower_default, secrets_of
@@ -75,13 +77,10 @@ def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft
     partition = _partition(decl, key, collector)
     if key is None or partition is None or len(columns.key) < len(key.fields):
         return None
-    plan = EntityPlan(
-        decl.name.text, tuple(columns.key), partition, tuple(columns.fields), tuple(columns.computed), (), decl.doc
-    )
+    fields, computed_columns = tuple(columns.fields), tuple(columns.computed)
+    plan = EntityPlan(decl.name.text, tuple(columns.key), partition, fields, computed_columns, doc=decl.doc)
     _check_key_size(plan, key, collector)
-    plan = EntityPlan(
-        plan.name, plan.key, partition, plan.fields, plan.computed, _indexes(decl, plan, columns, collector), decl.doc
-    )
+    plan = structs.replace(plan, indexes=_indexes(decl, plan, columns, collector))
     return EntityDraft(plan, plan.types, columns.secrets(), frozenset(columns.broken), names.names)
 
 

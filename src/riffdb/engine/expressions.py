@@ -22,6 +22,7 @@ from riffdb.plan.expressions import (
     Field,
     Input,
     IsNull,
+    Item,
     Kept,
     Param,
     Revision,
@@ -49,7 +50,8 @@ class Term(NamedTuple):
 class Scope:
     """Where an expression stands: its place for messages, and what names read there.
 
-    A binding is empty for the row itself. `temporary` gives a fresh name.
+    A binding is empty for the row itself; a field of a bulk command's element stands among the inputs under its name
+    with a leading point. `temporary` gives a fresh name.
     """
 
     place: str
@@ -102,6 +104,8 @@ def _term(expression: Expression, scope: Scope) -> Term:
             return Term(constant_text(expression.type, value), NEGATIVE if is_negative else ATOM)
         case Input(name=name) | Param(name=name):
             return Term(scope.inputs[name], ATOM)
+        case Item(name=name):
+            return Term(scope.inputs[f".{name}"], ATOM)
         case Field(binding=binding, name=name):
             return scope.field(binding, name)
         case Revision(binding=binding):

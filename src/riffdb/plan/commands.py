@@ -24,6 +24,13 @@ class InputPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     doc: str = ""
 
 
+class ServicePlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that the database makes when it seals the command, read as an `Input` of that name."""
+
+    name: str
+    type: Type
+
+
 class PayloadPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """One named value of a payload."""
 
@@ -55,16 +62,31 @@ class OutcomePlan(msgspec.Struct, frozen=True, omit_defaults=True):
     payload: tuple[PayloadField, ...] = ()
 
 
-class BindStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="bind", tag_field="step"):
-    """Bind a row by key (values in the entity's storage key order). Kind `create` fails when the row exists, the others
-    when it does not; `maybe` never fails. `stage` 0 needs inputs alone, stage n rows of stages below n."""
+class BreachPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome when the effects on a binding broke a rule of `entity`: `conflict` a unique or a reference of that
+    name (a reference of another entity when a row that it names is deleted), `violates` an invariant."""
 
-    kind: Literal["read", "mutate", "delete", "create", "maybe"]
+    kind: Literal["conflict", "violates"]
+    entity: str
+    name: str
+    outcome: OutcomeUse
+
+
+class BindStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="bind", tag_field="step"):
+    """Bind a row by key (values in the entity's storage key order), or by the unique that `unique` names (values in the
+    order of its columns). Kind `create` fails when the row exists, the others when it does not; `maybe` never fails;
+    `init_or_mutate` creates the row from `initialize` when it is not there, and mutates it otherwise. `stage` 0 needs
+    inputs alone, stage n rows of stages below n."""
+
+    kind: Literal["read", "mutate", "delete", "create", "maybe", "init_or_mutate"]
     name: str
     entity: str
     key: tuple[Expression, ...]
     otherwise: OutcomeUse | None = None
     stage: int = 0
+    unique: str = ""
+    initialize: tuple[PayloadPlan, ...] = ()
+    breaches: tuple[BreachPlan, ...] = ()
 
 
 class RequireStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="require", tag_field="step"):
@@ -136,7 +158,27 @@ class DecideStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="decide", 
     arms: tuple[ArmPlan, ...]
 
 
-Step: TypeAlias = BindStep | RequireStep | SetStep | EmitStep | TransitionStep | LeaseStep | DecideStep
+class ForStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="for", tag_field="step"):
+    """Run the steps once for each element of the list input `items`, whose fields they read as `Item`; the last step
+    of a bulk command, at most once."""
+
+    item: str
+    items: str
+    steps: tuple["Step", ...]
+
+
+class ReconstituteStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="reconstitute", tag_field="step"):
+    """Put a row of the entity back as the input `source`, a whole row, says; the only step of a reimport command.
+    `otherwise` answers when the key has a row, or a past that is further on."""
+
+    entity: str
+    source: str
+    otherwise: OutcomeUse
+
+
+Step: TypeAlias = (
+    BindStep | RequireStep | SetStep | EmitStep | TransitionStep | LeaseStep | DecideStep | ForStep | ReconstituteStep
+)
 
 
 class CommandPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -153,6 +195,8 @@ class CommandPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: tuple[Step, ...]
     answer: OutcomeUse
     outcomes: tuple[OutcomePlan, ...]
+    services: tuple[ServicePlan, ...] = ()
+    kind: Literal["command", "bulk", "reimport"] = "command"
     doc: str = ""
 
     def outcome(self, name: str) -> OutcomePlan:

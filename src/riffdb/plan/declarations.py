@@ -45,6 +45,39 @@ class IndexPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     descending: tuple[bool, ...]
 
 
+class UniquePlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Columns (partition first) whose values no two rows share; a row with a null among them is not held to it."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+class ReferencePlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Columns (partition first) whose values are those of a row of `entity`, by its unique of that name (empty: by its
+    key); a row with a null among them is not held to it. `columns` correspond to `target`, the key in storage order."""
+
+    name: str
+    columns: tuple[str, ...]
+    entity: str
+    target: tuple[str, ...]
+    unique: str = ""
+
+
+class InvariantPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A condition over the row's own columns that holds in every committed row."""
+
+    name: str
+    condition: Expression
+
+
+class RecordPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The element of a list input: fields by name, in declared order."""
+
+    name: str
+    fields: tuple[FieldPlan, ...]
+    doc: str = ""
+
+
 class EntityPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entity. `key` is in declared order; `partition` names the key component that confines every command."""
 
@@ -54,6 +87,9 @@ class EntityPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: tuple[FieldPlan, ...]
     computed: tuple[ComputedPlan, ...] = ()
     indexes: tuple[IndexPlan, ...] = ()
+    uniques: tuple[UniquePlan, ...] = ()
+    references: tuple[ReferencePlan, ...] = ()
+    invariants: tuple[InvariantPlan, ...] = ()
     doc: str = ""
 
     @property

@@ -49,6 +49,13 @@ class Param(msgspec.Struct, frozen=True, omit_defaults=True, tag="param", tag_fi
     name: str
 
 
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, tag="item", tag_field="node"):
+    """A field of the element that a bulk command is at."""
+
+    type: Type
+    name: str
+
+
 class Field(msgspec.Struct, frozen=True, omit_defaults=True, tag="field", tag_field="node"):
     """A stored or computed field of a bound row, or (empty `binding`) of the row itself in computed and where."""
 
@@ -139,6 +146,7 @@ Expression: TypeAlias = (
     Constant
     | Input
     | Param
+    | Item
     | Field
     | Revision
     | Row

@@ -16,6 +16,7 @@ from riffdb.plan.queries import RolePlan
 
 _FAMILIES = (
     "enums",
+    "records",
     "entities",
     "events",
     "workflows",
@@ -44,7 +45,7 @@ def declaration_hashes(plan: Plan) -> dict[str, bytes]:
     return {
         f"{family}.{declaration['name']}": canonical_hash(declaration)
         for family in _FAMILIES
-        for declaration in value[family]
+        for declaration in value.get(family, ())
     }
 
 
@@ -55,8 +56,9 @@ def declaration_hash(plan: Plan, family: str, name: str) -> bytes:
 
 def _canonical_value(plan: Plan) -> dict[str, Any]:
     families = {
-        family: [_form(part) for part in sorted(getattr(plan, family), key=lambda part: str(part.name))]
+        family: [_form(part) for part in sorted(parts, key=lambda part: str(part.name))]
         for family in _FAMILIES
+        if (parts := getattr(plan, family))
     }
     return {"contract": plan.contract, **families}
 

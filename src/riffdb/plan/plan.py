@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from riffdb.plan.commands import CommandPlan
-from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, WorkflowPlan
+from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, RecordPlan, WorkflowPlan
 from riffdb.plan.queries import QueryPlan, RolePlan, SchedulePlan, StreamPlan
 
 
@@ -21,6 +21,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     contract: str
     version: int
     enums: tuple[EnumPlan, ...] = ()
+    records: tuple[RecordPlan, ...] = ()
     entities: tuple[EntityPlan, ...] = ()
     events: tuple[EventPlan, ...] = ()
     workflows: tuple[WorkflowPlan, ...] = ()
@@ -33,6 +34,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     def enum_variants(self) -> dict[str, tuple[str, ...]]:
         """The variants of every enum, as the codecs of `core.values` take them."""
         return {enum.name: enum.variants for enum in self.enums}
+
+    def record(self, name: str) -> RecordPlan:
+        """The record of that name; `KeyError` if there is none."""
+        return _named(self.records, name)
 
     def entity(self, name: str) -> EntityPlan:
         """The entity of that name; `KeyError` if there is none."""
@@ -69,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 Part = TypeVar(
     "Part",
+    RecordPlan,
     EntityPlan,
     EventPlan,
     WorkflowPlan,
