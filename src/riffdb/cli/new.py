@@ -17,7 +17,7 @@ from riffdb.core.errors import RiffError
 
 TEMPLATES = ("queue",)
 CONFIGURATION_FILE = "riffdb.toml"  # named here too, since its reader brings the compiler along
-_KINDS = (CONFIGURATION_FILE, "*.riff", "*.py", "*.md")
+_KINDS = (CONFIGURATION_FILE, "riffdb.lock", "*.riff", "*.py", "*.md")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 
