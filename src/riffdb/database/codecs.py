@@ -33,6 +33,9 @@ class InputCodec:
         order = sorted(range(len(inputs)), key=lambda place: inputs[place].name)
         self._sorted = tuple((place, self._defaults[place], inputs[place].secret) for place in order)
         self._encode = member_encoder([(plan.name, plan.type.nullable) for plan in inputs], enums)
+        self._whole = None
+        if len(self._required) == len(inputs):
+            self._whole = object_encoder([(inputs[place].name, inputs[place].type, place) for place in order], enums)
 
     def decode(self, values: Mapping[str, object], only: frozenset[str] | None = None) -> tuple[Any, ...]:
         """Inside values in declared order; `RDB-E-INPUT` with the path of what is wrong.
@@ -47,9 +50,10 @@ class InputCodec:
                 raise input_error(name, f"is no {self._noun} here{hint}")
             place, decode = known
             decoded[place] = decode(value, name)
-        for plan in self._required:
-            if plan.name not in values and (only is None or plan.name in only):
-                raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
+        if len(values) < len(decoded):
+            for plan in self._required:
+                if plan.name not in values and (only is None or plan.name in only):
+                    raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
         return tuple(decoded)
 
     def canonical(self, decoded: tuple[Any, ...], *, with_secrets: bool) -> str:
@@ -57,6 +61,8 @@ class InputCodec:
 
         It is the text that `core.canonical` would write, several times faster.
         """
+        if self._whole is not None and (with_secrets or not self.has_secrets):
+            return self._whole(decoded)
         members = self._encode(decoded)
         return object_text(
             [
@@ -68,21 +74,23 @@ class InputCodec:
 
 
 class RowCodec:
-    """The JSON texts of one entity's rows: whole without secrets, by changed fields, and of keys.
+    """The JSON texts of one entity's rows: whole without secrets, of keys, and of changes.
 
     The members of the newest row are kept: an answer's payload and the record of the change show the same row.
     """
 
     def __init__(self, entity: EntityPlan, enums: Enums) -> None:
-        self.entity = entity.name
-        self.revision_position = len(entity.columns)
-        self.sequence_position = self.revision_position + 1
-        types, order = entity.types, entity.storage_key
+        self._revision = len(entity.columns)
+        self._sequence = self._revision + 1
+        types = entity.types
         shown = (*entity.visible, "revision")
         self._encode = member_encoder([(name, types[name]) for name in (*entity.columns, "revision")], enums)
         self._hidden = tuple(place for place, name in enumerate(entity.columns) if name not in shown)
-        self._encode_key = member_encoder([(name, types[name]) for name in order], enums)
-        self._key_places = tuple(order.index(part.name) for part in entity.key)
+        order = entity.storage_key
+        key = [(part.name, part.type, order.index(part.name)) for part in entity.key]
+        self.key = object_encoder(key, enums)
+        """The text of a storage key by field name, in declared order."""
+        self._start = f'{{"entity":"{entity.name}","key":'
         self._newest: tuple[Row, tuple[str, ...]] = ((), ())
 
     def row(self, row: Row) -> str:
@@ -92,19 +100,22 @@ class RowCodec:
             return object_text([member for place, member in enumerate(members) if place not in self._hidden])
         return object_text(members)
 
-    def key(self, key: Key) -> str:
-        """A storage key by field name, in declared order."""
-        members = self._encode_key(key)
-        return object_text([members[place] for place in self._key_places])
-
-    def changed(self, before: Row | None, after: Row | None) -> str:
-        """The fields of `after` that differ from `before`; all of them for a new row, none for a deleted one."""
+    def change(self, key: Key, before: Row | None, after: Row | None) -> str:
+        """What a record tells of a change: the key, the revisions, the commit that wrote the row before, and the fields
+        that differ: all of them for a new row, none for a deleted one."""
+        start = self._start + self.key(key)
         if after is None:
-            return "{}"
-        members = self._members(after)[: self.revision_position]
+            assert before is not None, "a row that was not there is not deleted"
+            revision, sequence = before[self._revision], before[self._sequence]
+            return f'{start},"before":"{revision}","after":null,"previous":"{sequence}","fields":{{}}}}'
+        members, revision = self._members(after), after[self._revision]
         if before is None:
-            return object_text(members)
-        return object_text([text for text, old, new in zip(members, before, after, strict=False) if old != new])
+            fields = ",".join(members[: self._revision])
+            return f'{start},"before":null,"after":"{revision}","previous":null,"fields":{{{fields}}}}}'
+        stored = zip(members[: self._revision], before, after, strict=False)
+        fields = ",".join([text for text, old, new in stored if old != new])
+        found, sequence = before[self._revision], before[self._sequence]
+        return f'{start},"before":"{found}","after":"{revision}","previous":"{sequence}","fields":{{{fields}}}}}'
 
     def _members(self, row: Row) -> tuple[str, ...]:
         newest, members = self._newest
@@ -131,30 +142,45 @@ def member_encoder(fields: Sequence[tuple[str, Type]], enums: Enums) -> Callable
     an identifier, so it needs no escape; it stands in the expression as part of a literal only.
     """
     names: dict[str, Any] = {"json_text": json_text}
-    parts = []
-    for place, (name, value_type) in enumerate(fields):
-        member = _member(name, value_type, f"values[{place}]", f"encode_{place}", enums, names)
-        if value_type.optional:
-            null = f'"{name}":null'
-            member = f"({null!r} if values[{place}] is None else {member})"
-        parts.append(member)
-    function: Callable[[Sequence[Any]], tuple[str, ...]] = eval(f"lambda values: ({', '.join(parts)},)", names)
+    members = [_member(name, value_type, place, enums, names) for place, (name, value_type) in enumerate(fields)]
+    function: Callable[[Sequence[Any]], tuple[str, ...]] = eval(f"lambda values: ({', '.join(members)},)", names)
     return function
 
 
-def _member(name: str, value_type: Type, value: str, encode: str, enums: Enums, names: dict[str, Any]) -> str:
-    """The expression of one member that is not null; what it needs is put into `names` as `encode`."""
-    start = f'"{name}":'
+def object_encoder(fields: Sequence[tuple[str, Type, int]], enums: Enums) -> Callable[[Sequence[Any]], str]:
+    """The function from values to the JSON object of the named fields, each with the place of its value."""
+    names: dict[str, Any] = {"json_text": json_text}
+    if any(value_type.optional for _, value_type, _ in fields):
+        members = ", ".join([_member(name, value_type, place, enums, names) for name, value_type, place in fields])
+        text = f"'{{' + ','.join(({members},)) + '}}'"
+    else:
+        text = f"f'{{{{{','.join([_required(*field, enums, names) for field in fields])}}}}}'"
+    function: Callable[[Sequence[Any]], str] = eval(f"lambda values: {text}", names)
+    return function
+
+
+def _member(name: str, value_type: Type, place: int, enums: Enums, names: dict[str, Any]) -> str:
+    """The expression of one member."""
+    text = f"f'{_required(name, value_type, place, enums, names)}'"
+    return f"('\"{name}\":null' if values[{place}] is None else {text})" if value_type.optional else text
+
+
+def _required(name: str, value_type: Type, place: int, enums: Enums, names: dict[str, Any]) -> str:
+    """The inside of an f-string of one member that is not null; what it needs is put into `names`."""
+    start, value, encode = f'"{name}":', f"values[{place}]", f"encode_{place}"
     match value_type.kind:
         case "enum":
-            names[encode] = tuple(f'{start}"{variant}"' for variant in enums[value_type.name])
-            return f"{encode}[{value}]"
+            names[encode] = tuple(f'"{variant}"' for variant in enums[value_type.name])
+            return f"{start}{{{encode}[{value}]}}"
         case "bool":
-            return f"({start + 'true'!r} if {value} else {start + 'false'!r})"
+            names[encode] = ("false", "true")
+            return f"{start}{{{encode}[{value}]}}"
         case "string":
-            return f"{start!r} + json_text({value})"
-        case "i64" | "u64" | "uuid" | "timestamp" | "date" | "decimal" | "bytes":
+            return f"{start}{{json_text({value})}}"
+        case "i64" | "u64":
+            return f'{start}"{{{value}}}"'
+        case "uuid" | "timestamp" | "date" | "decimal" | "bytes":
             names[encode] = encoder(value_type.required, enums)
-            return f"{start + chr(34)!r} + {encode}({value}) + {chr(34)!r}"
+            return f'{start}"{{{encode}({value})}}"'
     names[encode] = encoder(value_type.required, enums)
-    return f"{start!r} + json_text({encode}({value}))"
+    return f"{start}{{json_text({encode}({value}))}}"

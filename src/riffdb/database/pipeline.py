@@ -9,7 +9,6 @@ Nothing is answered before it is durable.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
@@ -20,7 +19,6 @@ from riffdb.database.admission import CommandRequest
 from riffdb.database.callers import check_capability
 from riffdb.database.contracts import Contract
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
-from riffdb.engine import Evaluation
 from riffdb.storage.protocol import Store, Transaction
 
 logger = logging.getLogger(__name__)
@@ -131,7 +129,7 @@ async def _observe(transaction: Transaction, requests: Sequence[CommandRequest])
 
 async def _settle(transaction: Transaction, state: BatchState, request: CommandRequest) -> None:
     head = state.head(request.partition)
-    time = max(state.now, head.time + 1)
+    time, sequence = max(state.now, head.time + 1), head.sequence + 1
     if request.caller.token_hash is not None:
         check_capability(state.capabilities.get(request.caller.token_hash), time)
     stored = None if request.identity is None else state.answered.get(request.identity)
@@ -139,32 +137,32 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
         _replay(request, stored)
         return
     hit("command.sealed")
-    evaluation = await _evaluate(transaction, state, request, time, head.sequence + 1)
+    rows = await _rows(transaction, state.overlay, request)
+    evaluation = request.command.compiled.evaluate(request.inputs, rows, time, sequence)
     hit("command.evaluated")
     if request.identity is None:
         request.answer = unrecorded_text(request, evaluation)
         return
-    record = commit_record(request, evaluation, head, head.sequence + 1, time)
-    for change in evaluation.changes:
-        state.overlay.change(request.command.tables[change.slot], change.key, change.after)
+    record = commit_record(request, evaluation, head, sequence, time)
+    for slot, key, _, after in evaluation.changes:
+        state.overlay.change(request.command.tables[slot], key, after)
     state.records.append(record)
     state.answered[request.identity] = record
-    state.heads[request.partition] = Head(request.partition, record.sequence, time, record.chain)
+    state.heads[request.partition] = Head(request.partition, sequence, time, record.chain)
     request.answer = record.answer
 
 
-async def _evaluate(
-    transaction: Transaction, state: BatchState, request: CommandRequest, time: int, sequence: int
-) -> Evaluation:
-    command, compiled = request.command, request.command.compiled
-    rows: list[Any] = [None] * len(command.tables)
-    for stage in compiled.stages:
+async def _rows(transaction: Transaction, overlay: Overlay, request: CommandRequest) -> list[Row | None]:
+    """The rows of every slot, as the commands before left them."""
+    command = request.command
+    rows: list[Row | None] = [None] * len(command.tables)
+    for stage in command.compiled.stages:
         for slot, key in stage(request.inputs, rows):
-            known = state.overlay.of(command.tables[slot])
+            known = overlay.of(command.tables[slot])
             if key not in known:
-                await state.overlay.load(transaction, command.tables[slot], [key])
+                await overlay.load(transaction, command.tables[slot], [key])
             rows[slot] = known[key]
-    return compiled.evaluate(request.inputs, rows, time, sequence)
+    return rows
 
 
 def _replay(request: CommandRequest, stored: CommitRecord) -> None:
