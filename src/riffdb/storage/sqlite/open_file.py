@@ -12,6 +12,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.layout import Table
 from riffdb.storage.clock import Clock
 from riffdb.storage.refusals import files_lost, forked, outcome_unknown, store_closed, unknown_table
+from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import Readers
 from riffdb.storage.sqlite.failures import end_of_store, error_of, is_fatal
 from riffdb.storage.sqlite.holding import FileHold
@@ -31,6 +32,9 @@ class OpenFile:
         self.writer = writer
         self.cursor = writer.cursor()
         self.clock = clock
+        self.newest_key: str = writer.execute(sql.NEWEST_KEY).get or ""
+        """No request key that sorts after this one was ever recorded: most are made to grow with time, and then a new
+        one needs no look-up."""
         self.failure: RiffError | None = None
         self.turn = WriterTurn()
         self.readers = Readers(path)

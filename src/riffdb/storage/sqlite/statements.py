@@ -109,6 +109,7 @@ PUT_HEAD = f'{_insert("riffdb_head", Head)} ON CONFLICT ("partition") DO UPDATE 
 
 _RECORD = f"SELECT {_listed(CommitRecord)} FROM riffdb_commit"
 RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key" = ?'
+NEWEST_KEY = 'SELECT max("key") FROM riffdb_commit WHERE "key" IS NOT NULL'
 RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
 RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
 ADD_RECORD = _insert("riffdb_commit", CommitRecord)

@@ -4,9 +4,11 @@ An update names only the columns whose indexes change, since SQLite rewrites the
 names. A scan names its index, so that its path never depends on what the planner guesses.
 """
 
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
-from riffdb.core.layout import Index, Row, Table
+from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite.columns import TYPES, RowFunction, reading, value_to_sqlite, writing
 
@@ -56,6 +58,7 @@ class TableStatements:
         self.whole_row = writing(table.columns, range(len(table.columns)))
         self.key_values = writing([table.columns[position] for position in table.key], range(len(table.key)))
         self.row = reading(table.columns)
+        self.key_of_row: Callable[[Row], Key] = itemgetter(*table.key) if len(table.key) > 1 else table.key_of
         self._indexed = [
             tuple(position for position in index.columns if position not in table.key) for index in table.indexes
         ]

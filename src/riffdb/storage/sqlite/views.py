@@ -3,7 +3,7 @@
 A snapshot is fixed when its block begins, on a connection of its own. Absent: writing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,7 +55,9 @@ class SqliteReader(View):
 
     @served
     async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
-        records = [CommitRecord(*row) for row in self._each(sql.RECORD_OF_IDENTITY, identities)]
+        newest = self._file.newest_key
+        asked = [identity for identity in identities if identity[2] <= newest]
+        records = [CommitRecord(*row) for row in self._each(sql.RECORD_OF_IDENTITY, asked)]
         return {record.identity: record for record in records if record.identity is not None}
 
     @served
@@ -83,22 +85,14 @@ class SqliteReader(View):
     def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._cursor.execute(statement, values).fetchall()
 
-    def _each(self, statement: str, values: Collection[tuple[Any, ...]]) -> list[Any]:
-        """The rows of a statement that finds at most one, for each of the values."""
-        execute = self._cursor.execute
-        found = [execute(statement, value).fetchone() for value in values]
-        return [row for row in found if row is not None]
+    def _each(self, statement: str, values: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """The rows that a statement finds for each of the values, in their order."""
+        return self._cursor.executemany(statement, values).fetchall()
 
     def _rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
         statements = self._file.reading(self._tables, table)
-        execute, select = self._cursor.execute, statements.select
-        to_values, to_row = statements.key_values, statements.row
-        found = {}
-        for key in keys:
-            row = execute(select, to_values(key)).fetchone()
-            if row is not None:
-                found[key] = to_row(row)
-        return found
+        found = self._each(statements.select, map(statements.key_values, keys))
+        return {statements.key_of_row(row): row for row in map(statements.row, found)}
 
 
 class SqliteSnapshot(SqliteReader):

@@ -145,6 +145,8 @@ class SqliteTransaction(SqliteReader):
             of_table.add(mutation)
         for of_table in changes.values():
             self._write_rows(of_table)
+        # Ahead of the commit: a key that is not recorded after all is only looked up in vain.
+        self._file.newest_key = max([self._file.newest_key, *(record.key or "" for record in batch.records)])
         many = self._cursor.executemany
         many(sql.ADD_RECORD, batch.records)
         many(sql.PUT_HEAD, batch.heads)
