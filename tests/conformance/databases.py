@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-import msgspec
 import pytest
 
 from riffdb.client.application import compiled_plan
@@ -259,7 +258,8 @@ class Place:
             assert record.sequence == sequence
             assert record.partition == key
             assert record.time > time
-            chain = sha256(msgspec.json.encode([*record[:-1], chain])).digest()
+            fields = [field.hex() if isinstance(field, bytes) else field for field in (*record[:-1], chain)]
+            chain = sha256("\0".join("" if field is None else str(field) for field in fields).encode()).digest()
             assert record.chain == chain
             time = record.time
         head = self.read(lambda reader: reader.heads([key])).get(key)

@@ -5,7 +5,7 @@ With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `
 
 import getpass
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from riffdb.core.errors import RiffError
@@ -42,9 +42,9 @@ class EmbeddedTransport:
         plan = self._database.contract.plan
         return plan if self._caller.is_operator else narrowed(plan, self._caller.role)
 
-    async def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> bytes:
+    def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> Coroutine[Any, Any, bytes]:
         """Run a command."""
-        return await self._database.command(self._caller, name, values)
+        return self._database.command(self._caller, name, values)
 
     async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
         """The stored answer under a key."""

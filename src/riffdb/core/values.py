@@ -293,13 +293,14 @@ def uuid_text(value: bytes) -> str:
 @lru_cache(_TEXTS_KEPT)
 def timestamp_text(value: int) -> str:
     """RFC 3339 with six digits and `Z` of microseconds since 1970-01-01."""
-    seconds, microseconds = divmod(value, 1_000_000)
-    return f"{_second_text(seconds)}.{microseconds:06d}Z"
+    minutes, microseconds = divmod(value, 60_000_000)
+    digits = str(microseconds).rjust(8, "0")
+    return f"{_minute_text(minutes)}:{digits[:2]}.{digits[2:]}Z"
 
 
 @lru_cache(_TEXTS_KEPT)
-def _second_text(seconds: int) -> str:
-    return (_NAIVE_EPOCH + timedelta(seconds=seconds)).isoformat()
+def _minute_text(minutes: int) -> str:
+    return (_NAIVE_EPOCH + timedelta(minutes=minutes)).isoformat(timespec="minutes")
 
 
 def decimal_text(value: int, scale: int) -> str:

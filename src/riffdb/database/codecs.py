@@ -91,6 +91,7 @@ class RowCodec:
         self.key = object_encoder(key, enums)
         """The text of a storage key by field name, in declared order."""
         self._start = f'{{"entity":"{entity.name}","key":'
+        self._keys = len(key)
         self._newest: tuple[Row, tuple[str, ...]] = ((), ())
 
     def row(self, row: Row) -> str:
@@ -103,12 +104,13 @@ class RowCodec:
     def change(self, key: Key, before: Row | None, after: Row | None) -> str:
         """What a record tells of a change: the key, the revisions, the commit that wrote the row before, and the fields
         that differ: all of them for a new row, none for a deleted one."""
-        start = self._start + self.key(key)
         if after is None:
             assert before is not None, "a row that was not there is not deleted"
             revision, sequence = before[self._revision], before[self._sequence]
+            start = self._start + self.key(key)
             return f'{start},"before":"{revision}","after":null,"previous":"{sequence}","fields":{{}}}}'
         members, revision = self._members(after), after[self._revision]
+        start = f"{self._start}{{{','.join(members[: self._keys])}}}"
         if before is None:
             fields = ",".join(members[: self._revision])
             return f'{start},"before":null,"after":"{revision}","previous":null,"fields":{{{fields}}}}}'

@@ -141,11 +141,7 @@ class ThreadDoor:
             successor.wake()
 
 
-@dataclass(slots=True)
-class _Pending:
-    work: Any
-    done: asyncio.Future[None]
-    error: Exception | None = None
+_Pending = tuple[Any, asyncio.Future[None]]
 
 
 @dataclass(slots=True)
@@ -161,19 +157,17 @@ class LoopDoor:
         if len(self._queue) >= QUEUE_COMMANDS_MAX:
             raise _refuse_full()
         loop = asyncio.get_running_loop()
-        pending = _Pending(work, loop.create_future())
-        self._queue.append(pending)
+        done = loop.create_future()
+        self._queue.append((work, done))
         if self._runner is None:
             self._runner = loop.create_task(self._run_queue())
-        await pending.done
-        if pending.error is not None:
-            raise pending.error
+        await done
 
     async def _run_queue(self) -> None:
         try:
             while self._queue:
                 batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_COMMANDS_MAX))]
-                await self._run_batch([pending for pending in batch if not pending.done.done()])
+                await self._run_batch([pending for pending in batch if not pending[1].done()])
                 await asyncio.sleep(0)
         finally:
             self._runner = None
@@ -183,7 +177,7 @@ class LoopDoor:
     async def _run_batch(self, batch: list[_Pending]) -> None:
         error: Exception | None = _interrupted()
         try:
-            await self.run([pending.work for pending in batch])
+            await self.run([work for work, _ in batch])
             error = None
         except Exception as raised:  # noqa: BLE001  # each of the batch raises it
             error = raised
@@ -192,7 +186,10 @@ class LoopDoor:
 
 
 def _settle(settled: Iterable[_Pending], error: Exception | None) -> None:
-    for pending in settled:
-        pending.error = error
-        if not pending.done.done():  # it is, if whoever waited was cancelled
-            pending.done.set_result(None)
+    for _, done in settled:
+        if done.done():  # whoever waited was cancelled
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

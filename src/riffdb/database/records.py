@@ -9,8 +9,6 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-
 from riffdb.core.keys import partition_text
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
@@ -19,8 +17,6 @@ from riffdb.database.codecs import json_text
 from riffdb.engine import Evaluation
 
 EMPTY_CHAIN = bytes(32)
-
-_encode = msgspec.json.Encoder().encode
 
 
 def answer_text(request: CommandRequest, evaluation: Evaluation, sequence: int, time: int) -> str:
@@ -90,7 +86,13 @@ def commit_record(
 
 
 def chained(unchained: tuple[Any, ...]) -> CommitRecord:
-    """The record of these fields with its chain hash in the place of its predecessor's: SHA-256 over a JSON list of the
-    fields in order (bytes in base64), the predecessor's chain hash last."""
+    """The record of these fields with its chain hash in the place of its predecessor's.
+
+    It is the SHA-256 of the fields in order, the predecessor's chain hash last, with a NUL between them, which stands
+    in no text: bytes in hexadecimal, numbers in decimal, a missing key as nothing (no key is empty).
+    """
+    partition, sequence, time, command, key, input_hash, *texts, version, plan_hash, changes, events, chain = unchained
+    head = f"{partition.hex()}\0{sequence}\0{time}\0{command}\0{key or ''}\0{input_hash.hex()}"
+    rest = "\0".join((head, *texts, str(version), plan_hash.hex(), changes, events, chain.hex()))
     # `tuple.__new__` takes a fraction of the time of a named tuple's own constructor.
-    return tuple.__new__(CommitRecord, (*unchained[:-1], sha256(_encode(unchained)).digest()))
+    return tuple.__new__(CommitRecord, (*unchained[:-1], sha256(rest.encode()).digest()))

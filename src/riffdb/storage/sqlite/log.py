@@ -12,7 +12,8 @@ from riffdb.storage.sqlite.connections import BUSY_MS
 
 logger = logging.getLogger(__name__)
 
-PAGES_PER_STEP = 2_000
+PAGES_PER_STEP = 1_000
+"""SQLite's own step: the sooner the log begins anew, the sooner a flush only overwrites what the file has already."""
 PAGES_MAX = (64 << 20) // 4_096
 
 
