@@ -46,7 +46,7 @@ test: check ## everything that CI runs: check, then every test
 
 .PHONY: cases
 cases: install ## rewrite the expected files of cases and pages; read the difference before you commit it
-	$(BIN)/pytest --quiet tests/cases tests/surface/test_pages.py::test_the_errors_page_lists_what_there_is --update
+	$(BIN)/pytest --quiet tests/cases tests/surface/test_pages.py -k page_lists --update
 
 .PHONY: conformance
 conformance: install ## the suite that every store passes

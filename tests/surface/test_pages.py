@@ -18,6 +18,7 @@ from riffdb.compiler import compile
 from riffdb.core.codes import CODES
 from riffdb.core.diagnostic_codes import DIAGNOSTIC_CODES
 from riffdb.core.diagnostics import render
+from riffdb.core.lints import LINTS
 from riffdb.core.spans import Source
 from tests.surface.pages import ROOT, Block, Reader, blocks_of
 
@@ -157,12 +158,25 @@ def test_the_errors_page_lists_what_there_is(request: pytest.FixtureRequest) -> 
     assert text == ERRORS.read_text(encoding="utf-8"), "write the tables with --update"
 
 
+def test_the_language_page_lists_every_lint(request: pytest.FixtureRequest) -> None:
+    page = DOCS / "reference" / "language.md"
+    rows = [
+        f"| `{lint.name}` | `{lint.code}` | {lint.level} | {DIAGNOSTIC_CODES[lint.code]} |" for lint in LINTS.values()
+    ]
+    table = re.compile(r"(?:^\| `[a-z-]+` \| `RDB-C9.*\n)+", re.MULTILINE)
+    text, count = table.subn("".join(f"{row}\n" for row in rows), page.read_text(encoding="utf-8"))
+    assert count == 1, "one table of lints"
+    if request.config.getoption("--update"):
+        page.write_text(text, encoding="utf-8")
+    assert text == page.read_text(encoding="utf-8"), "write the table with --update"
+
+
 def test_the_configuration_page_lists_every_setting_with_its_default() -> None:
     page = DOCS / "reference" / "configuration.md"
     text = page.read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks_of(page))
     assert parse_configuration(Source("riffdb.toml", shown)).given
-    assert tomllib.loads(shown).keys() == {"application", "schedules", "server", "limits"}
+    assert tomllib.loads(shown).keys() == {"application", "schedules", "server", "limits", "lints"}
     for settings in (SchedulePolicy(), LimitSettings()):
         for setting in fields(settings):
             default = f"{getattr(settings, setting.name):,}"

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from riffdb.client.application import apply_lints, compile_application, load_application
+from riffdb.client.application import compile_application, load_application
 from riffdb.client.configuration import SchedulePolicy
-from riffdb.core.diagnostics import Diagnostic
 from riffdb.core.errors import RiffError
-from riffdb.core.spans import Span
 from riffdb.scheduler import Policy
 
 QUEUE = Path(__file__).parents[2] / "examples" / "queue"
@@ -133,10 +131,19 @@ def test_a_folder_without_sources(folder: Path) -> None:
         ),
         ('files = ["gone.riff"]\n', "app/riffdb.toml:3: `app/gone.riff` is named in `files`, and is not there"),
         (
-            '[lints]\nRDB-C60 = "warn"\n',
-            "app/riffdb.toml:4: `RDB-C60` in `[lints]` is no diagnostic code; did you mean",
+            '[lints]\nunsed-input = "warn"\n',
+            "app/riffdb.toml:4: there is no lint `unsed-input`; did you mean `unused-input`?",
         ),
-        ('[lints]\nRDB-C600 = "no"\n', 'app/riffdb.toml:4: `RDB-C600` must be "allow", "warn" or "deny"'),
+        (
+            '[lints]\nRDB-C901 = "warn"\n',
+            "app/riffdb.toml:4: there is no lint `RDB-C901`; did you mean `unused-input`?",
+        ),
+        (
+            '[lints]\nunused-input = "eror"\n',
+            'app/riffdb.toml:4: `unused-input` must be "allow", "warn" or "error"; did you mean `error`?',
+        ),
+        ("[lints]\nunused-input = 1\n", 'app/riffdb.toml:4: `unused-input` must be "allow", "warn" or "error"'),
+        ("lints = 1\n", "app/riffdb.toml:3: unknown key `lints` in `[application]`"),
     ],
 )
 def test_a_configuration_that_is_wrong(folder: Path, text: str, message: str) -> None:
@@ -164,22 +171,17 @@ def test_a_link_out_of_the_folder_is_not_followed(folder: Path) -> None:
     assert refusal(folder) == "app/riffdb.toml:1: `app/link.riff` leads out of the folder; copy the file into it"
 
 
-def test_lints_move_warnings_and_no_errors(folder: Path) -> None:
-    configure(folder, '[lints]\nRDB-C600 = "allow"\nRDB-C602 = "deny"\nRDB-C610 = "allow"\n')
-    application = load_application(folder)
-    span = Span(application.sources[0], 0, 8)
-    diagnostics = [
-        Diagnostic("RDB-C600", "left out", span, "warning"),
-        Diagnostic("RDB-C602", "an error now", span, "warning"),
-        Diagnostic("RDB-C603", "as it was", span, "warning"),
-        Diagnostic("RDB-C610", "an error still", span, "error"),
-    ]
-    found = apply_lints(application.configuration, diagnostics)
-    assert [(diagnostic.message, diagnostic.severity) for diagnostic in found] == [
-        ("an error now", "error"),
-        ("as it was", "warning"),
-        ("an error still", "error"),
-    ]
+@pytest.mark.parametrize(("level", "severity"), [("allow", None), ("warn", "warning"), ("error", "error")])
+def test_a_lint_has_the_level_of_the_configuration(folder: Path, level: str, severity: str | None) -> None:
+    copy_of_queue(folder, f'[lints]\nunused-input = "{level}"\n')
+    source = folder / "work.riff"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("input work_id: uuid", "input work_id: uuid input unused: u64", 1), encoding="utf-8")
+    _, compilation = compile_application(folder)
+    assert [(found.lint, found.severity) for found in compilation.diagnostics] == (
+        [("unused-input", severity)] if severity else []
+    )
+    assert (compilation.plan is None) == (level == "error")
 
 
 def test_the_policy_is_the_one_of_the_scheduler() -> None:

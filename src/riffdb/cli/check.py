@@ -27,6 +27,7 @@ def command(folder: Path, as_json: bool) -> int:
     for diagnostic in diagnostics:
         note(render(diagnostic))
     errors = sum(diagnostic.severity == "error" for diagnostic in diagnostics)
+    warnings = len(diagnostics) - errors
     if is_wrong:
         note(f"{application.name}: {_counted(errors, 'error')}")
         return 3
@@ -38,7 +39,8 @@ def command(folder: Path, as_json: bool) -> int:
         _counted(len(plan.queries), "query", "queries"),
         _counted(len(plan.schedules), "schedule"),
     )
-    note(f"{application.name}: {plan.contract} version {plan.version} is sound: {', '.join(parts)}")
+    doubts = f", with {_counted(warnings, 'warning')}" if warnings else ""
+    note(f"{application.name}: {plan.contract} version {plan.version} is sound{doubts}: {', '.join(parts)}")
     return 0
 
 

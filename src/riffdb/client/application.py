@@ -4,7 +4,7 @@ Whatever the folder lacks or says wrongly is one `RDB-E-USAGE` with the place an
 contract, and settings that the contract does not allow, are diagnostics. No file outside the folder is read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from riffdb.client.configuration import (
 )
 from riffdb.client.configuration import LimitSettings as LimitSettings
 from riffdb.compiler import Compilation, compile
-from riffdb.core.diagnostic_codes import DIAGNOSTIC_CODES
-from riffdb.core.diagnostics import Diagnostic, has_errors, render, to_json
+from riffdb.core.diagnostics import Diagnostic, render, to_json
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import SOURCE_BYTES_MAX
 from riffdb.core.spans import Source
@@ -63,9 +62,7 @@ def read_configuration(folder: Path) -> Configuration:
             f"`{folder}` has no {CONFIGURATION_FILE}, so it is no application; name another folder,"
             " or make an application with `riffdb new NAME`"
         )
-    configuration = parse_configuration(_read(path))
-    _check_lints(configuration)
-    return configuration
+    return parse_configuration(_read(path))
 
 
 def load_application(folder: Path) -> Application:
@@ -86,14 +83,14 @@ def compile_application(folder: Path) -> tuple[Application, Compilation]:
     `RDB-E-USAGE` if the folder cannot be read; whatever is wrong with the contract is in the diagnostics.
     """
     application = load_application(folder)
-    compilation = compile(application.name, application.sources)
-    diagnostics = apply_lints(application.configuration, compilation.diagnostics)
+    compilation = compile(application.name, application.sources, application.configuration.lints)
     if compilation.plan is None:
-        return application, replace(compilation, diagnostics=tuple(diagnostics))
-    diagnostics.extend(_policy_problems(application.configuration, compilation.plan))
-    plan = None if has_errors(diagnostics) else compilation.plan
+        return application, compilation
+    problems = tuple(_policy_problems(application.configuration, compilation.plan))
+    if problems:  # warnings wait until nothing is wrong
+        return application, Compilation(None, problems)
     schedules = _policies(application.configuration, compilation.plan)
-    return replace(application, schedules=schedules), replace(compilation, plan=plan, diagnostics=tuple(diagnostics))
+    return replace(application, schedules=schedules), compilation
 
 
 def deployed_policy(configuration: Configuration | None, plan: Plan, name: str) -> SchedulePolicy:
@@ -148,25 +145,6 @@ def _source_files(folder: Path, configuration: Configuration) -> list[Path]:
 def _setting(configuration: Configuration, message: str, *path: str) -> RiffError:
     span = configuration.span(*path)
     return _usage(f"{span.source.path}:{span.source.position(span.start)[0]}: {message}")
-
-
-def _check_lints(configuration: Configuration) -> None:
-    for code in configuration.lints:
-        if code not in DIAGNOSTIC_CODES:
-            advice = did_you_mean(code, DIAGNOSTIC_CODES)
-            raise _setting(configuration, f"`{code}` in `[lints]` is no diagnostic code{advice}", "lints", code)
-
-
-def apply_lints(configuration: Configuration, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics as `[lints]` wants them: a warning may be left out or made an error; an error stays as it is."""
-    found = []
-    for diagnostic in diagnostics:
-        level = configuration.lints.get(diagnostic.code, "warn")
-        if diagnostic.severity == "error" or level == "warn":
-            found.append(diagnostic)
-        elif level == "deny":
-            found.append(replace(diagnostic, severity="error"))
-    return found
 
 
 def _policy_problems(configuration: Configuration, plan: Plan) -> Iterator[Diagnostic]:

@@ -9,14 +9,14 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import BODY_BYTES_MAX, BODY_DRAIN_BYTES_MAX
+from riffdb.core.lints import LEVELS, LINTS, LintLevel
 from riffdb.core.spans import Source, Span
 from riffdb.core.suggestions import did_you_mean
 
-LintLevel = Literal["allow", "warn", "deny"]
 SettingPath = tuple[str, ...]
 
 CLAIM_SECONDS_MIN = 5
@@ -125,7 +125,6 @@ _SERVER: dict[str, Check] = {
 _LIMITS: dict[str, Check] = {
     "body_bytes_max": _whole(1_024, BODY_DRAIN_BYTES_MAX),
 }
-_LEVEL = _text("allow|warn|deny", '"allow", "warn" or "deny"')
 _SECTIONS = ("application", "generate", "schedules", "server", "limits", "lints")
 
 
@@ -153,9 +152,6 @@ class _Reader:
         application = self.section(("application",), _APPLICATION)
         if "name" not in application:
             self.refuse(("application",), 'the application has no name; add `name = "…"` under `[application]`')
-        lints = self.table(("lints",))
-        for code, level in lints.items():
-            self.check(("lints", code), level, _LEVEL)
         return Configuration(
             source=self.source,
             name=application["name"],
@@ -164,7 +160,7 @@ class _Reader:
             schedules={name: self.policy(name) for name in self.table(("schedules",))},
             server=ServerSettings(**self.section(("server",), _SERVER)),
             limits=LimitSettings(**self.section(("limits",), _LIMITS)),
-            lints=lints,
+            lints=self.lints(),
             given=frozenset(_paths(self.values)),
         )
 
@@ -177,6 +173,20 @@ class _Reader:
                 f" `max_retry_seconds` ({policy.max_retry_seconds})",
             )
         return policy
+
+    def lints(self) -> dict[str, LintLevel]:
+        """The levels that the file gives to lints, by their names."""
+        levels = self.table(("lints",))
+        for name, level in levels.items():
+            path = ("lints", name)
+            if name not in LINTS:
+                by_code = {lint.code: lint.name for lint in LINTS.values()}
+                advice = f"; did you mean `{by_code[name]}`?" if name in by_code else did_you_mean(name, LINTS)
+                self.refuse(path, f"there is no lint `{name}`{advice}")
+            if level not in LEVELS:
+                advice = did_you_mean(level, LEVELS) if isinstance(level, str) else ""
+                self.refuse(path, f'`{name}` must be "allow", "warn" or "error"{advice}')
+        return levels
 
     def section(self, path: SettingPath, checks: Mapping[str, Check]) -> dict[str, Any]:
         table = self.table(path)

@@ -2,12 +2,13 @@
 
 `linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities`, `events`,
 `workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`). Queries, streams, roles and schedules come
-after them. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
+after them, and `lints` last, for a contract without errors. Shared: `collector` with `repeats`, `draft`, `typing`,
+`scope`, `expressions` with `operations`, `literals`.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from riffdb.compiler.collector import Collector
@@ -17,6 +18,7 @@ from riffdb.compiler.entities import lower_entities
 from riffdb.compiler.enums import lower_enums
 from riffdb.compiler.events import lower_events
 from riffdb.compiler.linking import link
+from riffdb.compiler.lints import find_lints
 from riffdb.compiler.queries import lower_queries
 from riffdb.compiler.repeats import without_repeats
 from riffdb.compiler.roles import lower_roles
@@ -25,6 +27,7 @@ from riffdb.compiler.streams import lower_streams
 from riffdb.compiler.workflows import lower_workflows
 from riffdb.core.diagnostics import Diagnostic, has_errors
 from riffdb.core.limits import DIAGNOSTICS_MAX
+from riffdb.core.lints import LintLevel
 from riffdb.core.spans import Source
 from riffdb.plan import Plan
 from riffdb.syntax import parse
@@ -54,9 +57,11 @@ class Compilation:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile(application: str, sources: Sequence[Source]) -> Compilation:
-    """Compile the sources of one application; at most 100 diagnostics, errors before warnings where some must go."""
-    collector = Collector()
+def compile(application: str, sources: Sequence[Source], lints: Mapping[str, LintLevel] | None = None) -> Compilation:
+    """Compile the sources of one application; at most 100 diagnostics, errors before warnings where some must go.
+
+    `lints` gives lints by name another level than their own."""
+    collector = Collector(lints)
     trees = []
     for source in sources:
         tree, found = parse(source)
@@ -68,9 +73,11 @@ def compile(application: str, sources: Sequence[Source]) -> Compilation:
             draft = step(draft, collector)
             if draft.declared.contract is None:
                 break
-    failed = has_errors(collector.diagnostics)
     diagnostics = without_repeats(collector.diagnostics, trees)
-    return Compilation(None if failed else _assembled(draft), _ordered(diagnostics))
+    if not has_errors(diagnostics):
+        find_lints(draft, collector)
+        diagnostics = [*diagnostics, *collector.lints]
+    return Compilation(None if has_errors(diagnostics) else _assembled(draft), _ordered(diagnostics))
 
 
 def _ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -4,10 +4,11 @@ A pass never raises for a mistake in a contract; it reports here, gives up on wh
 Sorting and the bound on their number belong to the end of the compilation, not to the passes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 
-from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related
+from riffdb.core.diagnostics import Diagnostic, Edit, Fix, Related, Severity
+from riffdb.core.lints import LINTS, LintLevel
 from riffdb.core.spans import Span
 from riffdb.core.suggestions import nearest
 from riffdb.syntax.tree import Name
@@ -19,10 +20,13 @@ SURELY_LIKE = 0.75
 
 
 class Collector:
-    """Diagnostics in the order in which they were found."""
+    """Diagnostics in the order in which they were found. What lints find is kept apart, so that a pass which counts its
+    errors counts no warning; it is told only of a contract without errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, levels: Mapping[str, LintLevel] | None = None) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.lints: list[Diagnostic] = []
+        self._levels = levels or {}
 
     def error(
         self,
@@ -37,9 +41,25 @@ class Collector:
         """Report an error."""
         self.diagnostics.append(Diagnostic(code, message, span, "error", related, fix, help))
 
-    def warning(self, code: str, message: str, span: Span, *, fix: Fix | None = None, help: str | None = None) -> None:
-        """Report a warning, which alone never refuses a contract."""
-        self.diagnostics.append(Diagnostic(code, message, span, "warning", (), fix, help))
+    def lint(
+        self,
+        name: str,
+        message: str,
+        span: Span,
+        *,
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+        help: str | None = None,
+    ) -> None:
+        """Report what a named lint found, at the level that it has here."""
+        level = self.level(name)
+        if level != "allow":
+            severity: Severity = "error" if level == "error" else "warning"
+            self.lints.append(Diagnostic(LINTS[name].code, message, span, severity, related, fix, help, name))
+
+    def level(self, name: str) -> LintLevel:
+        """What is done with what the lint of that name finds."""
+        return self._levels.get(name, LINTS[name].level)
 
     def unknown(
         self, code: str, message: str, name: Name, candidates: Iterable[str], *, help: str | None = None

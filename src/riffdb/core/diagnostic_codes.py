@@ -183,4 +183,8 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C880": "a policy for an unknown schedule",
     "RDB-C881": "a policy outside the bounds of the lease",
     "RDB-C890": "a kind of schedule that is not supported yet",
+    # --- warnings, each of which has a name in `lints` ---
+    "RDB-C901": "an input that nothing uses",
+    "RDB-C902": "a parameter that nothing uses",
+    "RDB-C903": "a binding that nothing uses",
 }

@@ -50,6 +50,8 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     help: str | None = None
+    lint: str = ""
+    """The name of the lint that found it; empty for what is wrong under every setting."""
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -69,6 +71,7 @@ def to_json(diagnostic: Diagnostic) -> dict[str, object]:
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity,
+        **({"lint": diagnostic.lint} if diagnostic.lint else {}),
         "message": diagnostic.message,
         **_place(diagnostic.span),
         "related": [{"message": related.message, **_place(related.span)} for related in diagnostic.related],
@@ -96,8 +99,9 @@ def _excerpt(span: Span, mark: str) -> list[str]:
 def render(diagnostic: Diagnostic) -> str:
     """The diagnostic as a person reads it: headline, place, excerpt, causes elsewhere, help."""
     line, column = diagnostic.span.source.position(diagnostic.span.start)
+    lint = f" (lint: {diagnostic.lint})" if diagnostic.lint else ""
     lines = [
-        f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}",
+        f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}{lint}",
         f"  --> {diagnostic.span.source.path}:{line}:{column}",
         *_excerpt(diagnostic.span, "^"),
     ]

@@ -12,6 +12,7 @@ import msgspec
 from riffdb.core.types import Type
 from riffdb.plan.commands import BindStep, EmitStep, PayloadField
 from riffdb.plan.expressions import Row
+from riffdb.plan.parts import parts_of
 from riffdb.plan.plan import Plan
 from riffdb.plan.queries import ManyPlan, SchedulePlan, StreamEventPlan
 
@@ -58,31 +59,18 @@ def commands_of(schedule: SchedulePlan) -> set[str]:
 
 
 def _entities_in(part: object) -> Iterator[str]:
-    for inner in _parts(part):
+    for inner in parts_of(part):
         if isinstance(inner, BindStep | ManyPlan | PayloadField | Row):
             yield inner.entity
 
 
 def _events_in(part: object) -> Iterator[str]:
-    for inner in _parts(part):
+    for inner in parts_of(part):
         if isinstance(inner, EmitStep | StreamEventPlan):
             yield inner.event
 
 
 def _enums_in(part: object) -> Iterator[str]:
-    for inner in _parts(part):
+    for inner in parts_of(part):
         if isinstance(inner, Type) and inner.kind == "enum":
             yield inner.name
-
-
-def _parts(part: object) -> Iterator[object]:
-    """The part and everything within it."""
-    yield part
-    if isinstance(part, tuple):
-        for item in part:
-            yield from _parts(item)
-    elif isinstance(part, msgspec.Struct):
-        for name in part.__struct_fields__:
-            yield from _parts(getattr(part, name))
-    elif isinstance(part, Type) and part.element is not None:
-        yield from _parts(part.element)
