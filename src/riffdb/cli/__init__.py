@@ -21,6 +21,7 @@ from riffdb.core.errors import RiffError
 COMMANDS = {
     "new": "make a ready application folder",
     "check": "compile a contract and show what is wrong with it",
+    "explain": "explain a code",
     "lock": "keep the identities of a contract, or check them",
     "deploy": "put a contract on a database",
     "serve": "serve a database over HTTP",
