@@ -2,7 +2,8 @@
 
 `diagnostics/RDB-Cnnn-in-words/` shows a mistake in a contract as a person and as a program gets it; `plan/<name>/`
 shows what a contract compiles to. A case is an application with a `riffdb.toml`, or just `.riff` files, or a
-`case.toml` whose `application` names the folder of one. Paths in outputs are relative to that folder, so that a case
+`case.toml` whose `application` names the folder of one. `compatibility/<kind>/` shows what changed from `old.riff` to
+`new.riff`, and its class. Paths in outputs are relative to that folder, so that a case
 reads the same on every machine. `cli/<name>/` shows command lines, one after the other; see `transcripts.py`.
 """
 
@@ -17,6 +18,9 @@ from riffdb.client.application import CONFIGURATION_FILE, compile_application
 from riffdb.compiler import Compilation, compile
 from riffdb.core.diagnostics import has_errors, render, to_json
 from riffdb.core.spans import Source
+from riffdb.database.layouts import moved_tables
+from riffdb.plan.changes import RULES
+from riffdb.plan.compatibility import contract_changes
 from riffdb.plan.identity import canonical, declaration_hashes, plan_hash
 from tests.cases.runner import Area
 from tests.cases.transcripts import cli
@@ -66,4 +70,26 @@ def plan(folder: Path) -> Mapping[str, str]:
     }
 
 
-AREAS: dict[str, Area] = {"cli": cli, "diagnostics": diagnostics, "plan": plan}
+def compatibility(folder: Path) -> Mapping[str, str]:
+    """What changed from one contract to another, each with the place in the new one that makes it so."""
+    compilations = []
+    for name in ("old.riff", "new.riff"):
+        compilation = compile("case", (Source(name, (folder / name).read_text("utf-8")),))
+        assert compilation.plan is not None, "".join(render(found) for found in compilation.diagnostics)
+        compilations.append(compilation)
+    old, new = compilations
+    assert old.plan is not None and new.plan is not None
+    lines = []
+    for change in (*contract_changes(old.plan, new.plan), *moved_tables(old.plan, new.plan)):
+        span = new.place(change.family, change.declaration, change.member)
+        assert span is not None
+        lifted = RULES[change.kind].lifted_by
+        until = f", unless `{change.entity}` has {lifted}" if lifted else ""
+        place = f"{span.source.path}:{span.source.position(span.start)[0]}"
+        lines.append(f"{place}: {change.verdict}{until}: {change.what} [{change.kind}]\n")
+    kinds = [line.rpartition("[")[2] for line in lines]
+    assert any(kind == f"{folder.name}]\n" for kind in kinds), f"{folder.name} shows {kinds}"
+    return {"changes.txt": "".join(lines)}
+
+
+AREAS: dict[str, Area] = {"cli": cli, "compatibility": compatibility, "diagnostics": diagnostics, "plan": plan}

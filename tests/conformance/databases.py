@@ -190,7 +190,7 @@ class Place:
 
     def deploy(self, plan: Plan, caller: Caller = LOCAL) -> str:
         """Deploy a contract."""
-        return self.run(self.database.deploy(caller, plan))
+        return self.run(self.database.deploy(caller, plan)).outcome
 
     def raw(self, name: str, caller: Caller = LOCAL, /, **values: object) -> bytes:
         """Run a command; the bytes of its answer."""

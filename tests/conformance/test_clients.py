@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 import riffdb
 import riffdb.aio
@@ -22,6 +23,7 @@ from riffdb.client.calls import AsyncClient, Client
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import I64_MAX, I64_MIN, U64_MAX
 from riffdb.core.stepping import step
+from riffdb.plan.changes import RULES, Deployment, change_of
 from riffdb.storage import open_store
 from tests.conformance.databases import QUEUE
 from tests.surface.http_server import running
@@ -337,7 +339,21 @@ def test_a_history_tells_the_same_everywhere(way: Way) -> None:
 def test_a_contract_is_seen_and_deployed(way: Way, folder: Path) -> None:
     plan = way.call("plan")
     assert plan == compiled_plan(folder)
-    assert way.call("deploy", plan) == "unchanged"
+    assert way.call("deploy", plan) == Deployment("unchanged")
+    colours, *others = plan.enums
+    grown = structs.replace(plan, enums=(structs.replace(colours, variants=(*colours.variants, "Grey")), *others))
+    deployed = way.call("deploy", grown)
+    assert (deployed.outcome, [change.kind for change in deployed.changes]) == ("updated", ["variant-appended"])
+    with pytest.raises(RiffError) as caught:
+        way.call("deploy", plan)
+    told_changes = caught.value.detail["changes"]
+    assert isinstance(told_changes, list)
+    [told] = told_changes
+    assert (caught.value.code, change_of(told).kind, told["reason"]) == (
+        "RDB-E-APPROVAL",
+        "variant-changed",
+        RULES["variant-changed"].reason,
+    )
 
 
 def test_capabilities_are_made_and_end(way: Way) -> None:
@@ -432,7 +448,7 @@ def test_an_empty_database_says_what_to_do(tmp_path: Path) -> None:
         with pytest.raises(RiffError) as caught:
             client.command("CreateWork")
         assert (caught.value.code, "riffdb deploy" in caught.value.message) == ("RDB-E-NOT-FOUND", True)
-        assert client.deploy(compiled_plan(QUEUE)) == "created"
+        assert client.deploy(compiled_plan(QUEUE)).outcome == "created"
         assert client.query("DueWork", organization_id=OWNER).payload == {"items": []}
 
 

@@ -377,13 +377,15 @@ def test_prepare_makes_what_is_missing_and_keeps_the_rows(place: Place) -> None:
 
 
 OTHER_LAYOUTS = {
-    "a column more": Table(WORK.name, (*WORK.columns, Column("more", "int", True)), WORK.key, WORK.indexes),
+    "a column less": Table(WORK.name, WORK.columns[1:], WORK.key, ()),
     "a column of another kind": Table(WORK.name, (*WORK.columns[:-1], Column("commit_sequence", "int")), (1, 0)),
-    "another key": Table(WORK.name, WORK.columns, (0, 1), WORK.indexes),
-    "an index less": Table(WORK.name, WORK.columns, WORK.key, WORK.indexes[:1]),
-    "an index of other columns": Table(
-        WORK.name, WORK.columns, WORK.key, (WORK.indexes[0], Index("work__owner", (3, 0), (False, False)))
+    "a column that takes null": Table(
+        WORK.name, (*WORK.columns[:2], Column("due", "int", True), *WORK.columns[3:]), WORK.key, WORK.indexes
     ),
+    "a column of which older rows have nothing": Table(
+        WORK.name, (*WORK.columns, Column("more", "int")), WORK.key, WORK.indexes
+    ),
+    "another key": Table(WORK.name, WORK.columns, (0, 1), WORK.indexes),
 }
 
 
@@ -396,6 +398,86 @@ def test_prepare_lays_no_table_out_anew(place: Place, what: str) -> None:
     with pytest.raises(RiffError, match="has no table of_int"):
         place.all_rows(wide("int"))
     assert place.all_rows(WORK) == {work(1)}
+
+
+INITIALS: list[tuple[Column, Any]] = [
+    *((Column("more", kind, initial=values[-1]), values[-1]) for kind, values in VALUES.items()),
+    *((Column("more", kind, True), None) for kind in VALUES),
+    *((Column("more", kind, True, initial=values[0]), values[0]) for kind, values in VALUES.items()),
+    (Column('it\'s "so"', "text", initial='it\'s "so"'), 'it\'s "so"'),
+]
+
+
+@pytest.mark.parametrize(("column", "initial"), INITIALS, ids=str)
+def test_a_new_column_has_its_initial_value_in_older_rows(place: Place, column: Column, initial: Any) -> None:
+    """It stands in the middle, two others have changed places, and an index leads over it."""
+    columns = (WORK.columns[1], WORK.columns[0], WORK.columns[2], column, *WORK.columns[3:])
+    index = Index("work__more", (0, 3, 1), (False, True, False))
+    moved = Index("work__due", (0, 2, 1), (False, False, False))
+    grown = Table(WORK.name, columns, (0, 1), (index, moved))
+
+    def in_new(row: Row, value: Any) -> Row:
+        return (row[1], row[0], row[2], value, *row[3:])
+
+    place.write(Batch(mutations=inserts(WORK, work(1), work(2, due=5))), WORK)
+    other = VALUES[column.kind][1]
+    place.write(Batch(mutations=inserts(grown, in_new(work(3), other))), grown)
+    expected = {in_new(work(1), initial), in_new(work(2, due=5), initial), in_new(work(3), other)}
+    assert place.all_rows(grown) == expected
+    assert rows_of(place, grown, in_new(work(1), initial)) == {("a", b"\1"): in_new(work(1), initial)}
+    assert set(scan(place, grown, index, ("a",), limit=9)) == expected
+    assert place.all_rows(WORK) == {work(1), work(2, due=5), work(3)}, "a caller that knows the older layout"
+    place.write(Batch(mutations=updates(grown, in_new(work(1, due=9), other))), grown)
+    assert scan(place, grown, moved, ("a", 9)) == [in_new(work(1, due=9), other)]
+    place.reopen()
+    place.write(Batch(mutations=deletes(grown, in_new(work(2), initial))), grown)
+    assert place.all_rows(grown) == {in_new(work(1, due=9), other), in_new(work(3), other)}
+
+
+def test_indexes_come_and_go_over_their_rows(place: Place) -> None:
+    place.write(Batch(mutations=inserts(WORK, work(1, due=2), work(2, due=1))), WORK)
+    turned = Index("work__owner", (1, 2, 0), (False, True, False))
+    other = Table(WORK.name, WORK.columns, WORK.key, (turned,))
+    place.write(Batch(), other)
+    assert scan(place, other, turned, ("a",)) == [work(1, due=2), work(2, due=1)]
+    with pytest.raises(RiffError, match="the contract changed") as caught:
+        scan(place, WORK, WORK.indexes[0], ("a",))
+    assert caught.value.code == "RDB-E-CONTENTION"
+    place.write(Batch(), WORK)
+    assert scan(place, WORK, WORK.indexes[0], ("a",)) == [work(2, due=1), work(1, due=2)]
+
+
+def test_a_column_of_a_transaction_that_failed_is_not_there(place: Place) -> None:
+    place.write(Batch(mutations=inserts(WORK, work(1))), WORK)
+    grown = Table(WORK.name, (*WORK.columns, Column("more", "int", True)), WORK.key, WORK.indexes)
+
+    async def fail(transaction: Transaction) -> None:
+        await transaction.prepare([grown])
+        assert await transaction.rows(grown, [("a", b"\1")]) == {("a", b"\1"): (*work(1), None)}
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        place.transact(fail)
+    place.write(Batch(mutations=updates(WORK, work(1, due=3))), WORK)
+    place.write(Batch(), grown)
+    assert place.all_rows(grown) == {(*work(1, due=3), None)}
+
+
+def test_a_snapshot_keeps_the_layout_of_its_beginning(place: Place) -> None:
+    place.write(Batch(mutations=inserts(WORK, work(1))), WORK)
+    grown = Table(WORK.name, (Column("more", "text", initial="x"), *WORK.columns), (2, 1))
+
+    async def both() -> None:
+        async with place.store.snapshot() as before:
+            await before.heads([])
+            async with place.store.transaction() as transaction:
+                await transaction.prepare([grown])
+                await transaction.write(Batch(mutations=inserts(grown, ("y", *work(2)))))
+            assert await before.scan(everything(WORK)) == [work(1)]
+            assert await before.scan(Scan(WORK, WORK.indexes[0], ("a",))) == [work(1)]
+
+    step(both())
+    assert place.all_rows(grown) == {("x", *work(1)), ("y", *work(2))}
 
 
 @pytest.mark.parametrize("name", ["riffdb_commit", "RiffDB_x", "sqlite_master"])

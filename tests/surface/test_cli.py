@@ -102,7 +102,7 @@ def test_a_capability_is_created_used_and_revoked(server: HttpServer) -> None:
 
 def test_deploy_reaches_a_server(server: HttpServer) -> None:
     done = ask(server, "deploy", str(QUEUE), "--json")
-    assert done.json.keys() == {"outcome", "contract", "version", "hash"}
+    assert done.json.keys() == {"outcome", "contract", "version", "hash", "changes"}
     assert (done.json["outcome"], done.json["contract"], done.json["version"]) == ("unchanged", "WorkQueue", 1)
 
 

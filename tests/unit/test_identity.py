@@ -1,5 +1,7 @@
-"""Identities: what they leave out, what they do not, and that they are the same everywhere; and what may be deployed
-over what. Units, since a hash shows at the surface only as a whole."""
+"""Identities: what they leave out, what they do not, and that they are the same everywhere.
+
+Units, since a hash shows at the surface only as a whole.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,6 @@ from riffdb.core.types import BOOL, U64, UUID, Type
 from riffdb.database.codecs import InputCodec
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, InputPlan, OutcomePlan, OutcomeUse, RequireStep
-from riffdb.plan.compatibility import refused_changes
 from riffdb.plan.declarations import EntityPlan, FieldPlan
 from riffdb.plan.expressions import Binary, Constant, Input, kept_value
 from riffdb.plan.identity import canonical, declaration_hash, declaration_hashes, plan_hash
@@ -100,6 +101,7 @@ def split_at_top() -> list[str]:
         pytest.param(changed("/// Puts work into the queue.", "///"), id="doc-command"),
         pytest.param(changed("    /// The worker that holds", "    // The worker that holds"), id="doc-field"),
         pytest.param(changed("/// What a worker may do now", "// What a worker may do now"), id="doc-query"),
+        pytest.param(changed("field due_at: timestamp", "field due_at: timestamp was due"), id="former-name"),
         pytest.param(changed("entity WorkItem {", "entity   WorkItem\n\n{ // so"), id="layout"),
         pytest.param(changed("command ClaimWork, RenewWork,", "command RenewWork command ClaimWork,"), id="role"),
     ],
@@ -164,135 +166,6 @@ def test_a_declaration_is_found_by_its_name() -> None:
 def test_the_whole_text_comes_back_as_it_was() -> None:
     assert from_json(to_json(QUEUE_PLAN)) == QUEUE_PLAN
     assert to_json(from_json(to_json(QUEUE_PLAN))) == to_json(QUEUE_PLAN)
-
-
-# --- which contract may follow which ---------------------------------------------------------------------------------
-
-SMALL = """
-contract Notes version 1 {
-  enum Colour { Red, Green }
-  entity Note {
-    key (owner: uuid, number: u64)
-    field colour: Colour
-    field text: string<20>
-    field seen_at: optional<timestamp>
-    computed size: u64 = length(text)
-    computed is_red: bool = colour == Colour.Red
-    index by_size (owner, size)
-    index by_colour (owner, colour)
-  }
-}
-"""
-
-
-RED = "computed field `is_red` of entity `Note` changed"
-KEY = "the key of entity `Note` changed"
-IS_RED = "    computed is_red: bool = colour == Colour.Red\n"
-
-
-def following(old: str, new: str) -> list[str]:
-    assert old in SMALL
-    return refused_changes(plan_of(SMALL), plan_of(SMALL.replace(old, new)))
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("version 1", "version 2"),
-        ("{ Red, Green }", "{ Red, Green, Blue }"),
-        ("  entity Note {", "  entity Other { key (owner: uuid) field n: u64 }\n  entity Note {"),
-        ("  entity Note {", "  event Noted { partition_by (owner) owner: uuid }\n  /// Doc.\n  entity Note {"),
-        (
-            "    index by_size (owner, size)\n    index by_colour (owner, colour)",
-            "    index by_colour (owner, colour)\n    index by_size (owner, size)",
-        ),
-    ],
-)
-def test_what_the_rows_allow(old: str, new: str) -> None:
-    assert following(old, new) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reasons"),
-    [
-        ("Notes", "Marks", ["the database holds `queue` (Notes), this is `queue` (Marks)"]),
-        ("{ Red, Green }", "{ Red }", ["variants of enum `Colour`"]),
-        ("{ Red, Green }", "{ Green, Red }", [RED, "variants of enum `Colour`"]),
-        ("{ Red, Green }", "{ Red, Grey }", ["variants of enum `Colour`"]),
-        ("{ Red, Green }", "{ Blue, Red, Green }", [RED, "variants of enum `Colour`"]),
-        ("Note {", "Memo {", ["entity `Note` is gone"]),
-        ("number: u64", "number: i64", [KEY]),
-        ("number: u64", "count: u64", [KEY, "index `by_size` of", "index `by_colour` of"]),
-        ("key (owner: uuid, number: u64)", "key (number: u64, owner: uuid) partition_by (owner)", [KEY]),
-        ("string<20>", "string<21>", ["field `text` of entity `Note` changed", "computed field `size`"]),
-        ("seen_at: optional<timestamp>", "seen_at: optional<date>", ["field `seen_at` of entity `Note` changed"]),
-        ("    field seen_at: optional<timestamp>\n", "", ["field `seen_at` of entity `Note` is gone"]),
-        ("seen_at", "read_at", ["field `seen_at` of entity `Note` is gone", "field `read_at` of entity `Note` is new"]),
-        (
-            "    field colour: Colour\n    field text: string<20>",
-            "    field text: string<20>\n    field colour: Colour",
-            ["each field of entity `Note` must stay in its place"],
-        ),
-        ("length(text)", "length(text) + 1", ["computed field `size` of entity `Note` changed"]),
-        (IS_RED, "", ["computed field `is_red` of entity `Note` is gone"]),
-        ("(owner, colour)", "(owner, colour desc)", ["index `by_colour` of entity `Note` changed"]),
-        ("    index by_colour (owner, colour)\n", "", ["index `by_colour` of entity `Note` is gone"]),
-        ("by_colour", "by_hue", ["index `by_colour` of entity `Note` is gone", "index `by_hue` of"]),
-    ],
-)
-def test_what_the_rows_do_not_allow(old: str, new: str, reasons: list[str]) -> None:
-    found = following(old, new)
-    assert len(found) == len(reasons)
-    for reason, told in zip(reasons, found, strict=True):
-        assert told.startswith(reason)
-
-
-def test_another_application_is_another_database() -> None:
-    assert refused_changes(plan_of(SMALL), plan_of(SMALL, application="other")) == [
-        "the database holds `queue` (Notes), this is `other` (Notes)"
-    ]
-
-
-LEASED = """
-contract Work version 1 {
-  enum State { Ready, Done }
-  entity Job {
-    key (owner: uuid, number: u64)
-    field state: State
-    field holder: optional<uuid>
-    field other: optional<uuid>
-    field until: optional<timestamp>
-    field fence: u64
-    field tries: u64
-  }
-  workflow Life {
-    entity Job  state state  initial Ready
-    transition Finish from (Ready) to Done
-    lease hold { owner holder expires_at until fencing_token fence attempts tries duration_seconds (5, 900) }
-  }
-}
-"""
-LEASE = LEASED[LEASED.index("    lease hold") : LEASED.index("  }\n}")]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("", ""),
-        ("(5, 900)", "(60, 3600)"),
-        ("lease hold", "lease grip"),
-        ("(Ready) to Done", "(Ready, Done) to Done"),
-        (LEASE, ""),
-    ],
-)
-def test_a_workflow_may_change_under_its_rows(old: str, new: str) -> None:
-    assert refused_changes(plan_of(LEASED), plan_of(LEASED.replace(old, new))) == []
-
-
-@pytest.mark.parametrize(("old", "new"), [(LEASE, ""), (" attempts tries", ""), ("owner holder", "owner other")])
-def test_a_lease_is_not_laid_over_rows_that_were_written_without_it(old: str, new: str) -> None:
-    refused = refused_changes(plan_of(LEASED.replace(old, new)), plan_of(LEASED))
-    assert refused == ["the lease of entity `Job` rests on fields that other commands wrote"]
 
 
 def test_a_constant_survives_the_text_of_a_plan() -> None:

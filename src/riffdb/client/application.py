@@ -88,7 +88,7 @@ def compile_application(folder: Path) -> tuple[Application, Compilation]:
         return application, compilation
     problems = tuple(_policy_problems(application.configuration, compilation.plan))
     if problems:  # warnings wait until nothing is wrong
-        return application, Compilation(None, problems)
+        return application, replace(compilation, plan=None, diagnostics=problems)
     schedules = _policies(application.configuration, compilation.plan)
     return replace(application, schedules=schedules), compilation
 
@@ -191,7 +191,11 @@ def _claim_bounds(plan: Plan, schedule: SchedulePlan) -> tuple[int, int]:
 
 def compiled_plan(folder: str | Path) -> Plan:
     """The plan of an application's folder; `RDB-E-CONTRACT` with the rendered diagnostics if it has errors."""
-    _, compilation = compile_application(Path(folder))
+    return sound_plan(compile_application(Path(folder))[1])
+
+
+def sound_plan(compilation: Compilation) -> Plan:
+    """The plan of a compilation; `RDB-E-CONTRACT` with the rendered diagnostics if there is none."""
     if compilation.plan is None:
         text = "\n".join(render(diagnostic) for diagnostic in compilation.diagnostics)
         facts = {"diagnostics": [to_json(diagnostic) for diagnostic in compilation.diagnostics]}

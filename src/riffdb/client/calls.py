@@ -14,6 +14,7 @@ from riffdb.client.answers import Answer, AnswerReader, QueryAnswer
 from riffdb.client.transport import Transport
 from riffdb.core.stepping import stepped
 from riffdb.plan import Plan
+from riffdb.plan.changes import Deployment
 
 
 class Calls:
@@ -52,11 +53,11 @@ class Calls:
         """The commits that wrote a row, oldest first, in wire form; operators only."""
         return await self._transport.history(entity, key)
 
-    async def _deploy(self, plan: Plan, /) -> str:
-        """Put a contract on the database: `created`, `updated` or `unchanged`; operators only."""
-        outcome = await self._transport.deploy(plan)
+    async def _deploy(self, plan: Plan, /) -> Deployment:
+        """Put a contract on the database: `created`, `updated` or `unchanged`, with the changes; operators only."""
+        deployment = await self._transport.deploy(plan)
         self._reader = None
-        return outcome
+        return deployment
 
     async def _create_capability(
         self,

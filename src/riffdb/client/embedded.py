@@ -14,6 +14,7 @@ from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
 from riffdb.database.doors import Door, Run
 from riffdb.plan import Plan
+from riffdb.plan.changes import Deployment
 from riffdb.plan.narrowing import narrowed
 from riffdb.storage import open_store
 
@@ -58,7 +59,7 @@ class EmbeddedTransport:
         """The commits that wrote a row."""
         return await self._database.history(self._caller, entity, key)
 
-    async def deploy(self, plan: Plan) -> str:
+    async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database."""
         return await self._database.deploy(self._caller, plan)
 

@@ -20,6 +20,7 @@ from riffdb.client.wire import wire_value, wire_values
 from riffdb.core.codes import CODES
 from riffdb.core.errors import RiffError
 from riffdb.plan import Plan
+from riffdb.plan.changes import Deployment
 from riffdb.plan.plan import to_json
 
 Result = TypeVar("Result")
@@ -122,17 +123,13 @@ class _QueryAnswer(msgspec.Struct):
     as_of: dict[str, msgspec.Raw]
 
 
-class _Deployed(msgspec.Struct):
-    outcome: str
-
-
 class _Described(msgspec.Struct):
     plan: Plan
 
 
 _check_command = msgspec.json.Decoder(_CommandAnswer).decode
 _check_query = msgspec.json.Decoder(_QueryAnswer).decode
-_read_deployed = msgspec.json.Decoder(_Deployed).decode
+_read_deployed = msgspec.json.Decoder(Deployment).decode
 _read_described = msgspec.json.Decoder(_Described).decode
 _read_facts = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -172,10 +169,10 @@ class RemoteTransport:
         parts = "/".join(_segment(str(wire_value(value, "key"))) for value in key)
         return await self._call(Request("GET", f"/v1/history/{_segment(entity)}/{parts}", None), _read_lines)
 
-    async def deploy(self, plan: Plan) -> str:
+    async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database."""
         request = _post("/v1/admin/deploy", {"plan": json.loads(to_json(plan))})
-        return (await self._call(request, _read_deployed)).outcome
+        return await self._call(request, _read_deployed)
 
     async def create_capability(
         self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None

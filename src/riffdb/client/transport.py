@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from riffdb.plan import Plan
+from riffdb.plan.changes import Deployment
 
 
 class Transport(Protocol):
@@ -36,8 +37,8 @@ class Transport(Protocol):
         """The commits that wrote a row, oldest first; operators only."""
         ...
 
-    async def deploy(self, plan: Plan) -> str:
-        """Put a contract on the database: `created`, `updated` or `unchanged`; operators only."""
+    async def deploy(self, plan: Plan) -> Deployment:
+        """Put a contract on the database; operators only."""
         ...
 
     async def create_capability(

@@ -3,7 +3,7 @@
 `linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities`, `events`,
 `workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`). Queries, streams, roles and schedules come
 after them, and `lints` last, for a contract without errors. Shared: `collector` with `repeats`, `draft`, `typing`,
-`scope`, `expressions` with `operations`, `literals`.
+`scope`, `expressions` with `operations`, `literals`. `declaration_places` tells where a part of a plan stands.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.commands import lower_commands
-from riffdb.compiler.draft import Draft
+from riffdb.compiler.declaration_places import place_of
+from riffdb.compiler.draft import Declared, Draft
 from riffdb.compiler.entities import lower_entities
 from riffdb.compiler.enums import lower_enums
 from riffdb.compiler.events import lower_events
@@ -28,7 +29,7 @@ from riffdb.compiler.workflows import lower_workflows
 from riffdb.core.diagnostics import Diagnostic, has_errors
 from riffdb.core.limits import DIAGNOSTICS_MAX
 from riffdb.core.lints import LintLevel
-from riffdb.core.spans import Source
+from riffdb.core.spans import Source, Span
 from riffdb.plan import Plan
 from riffdb.syntax import parse
 
@@ -55,6 +56,11 @@ class Compilation:
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
+    declared: Declared
+
+    def place(self, family: str, declaration: str, member: str = "") -> Span | None:
+        """Where a part of the plan stands in the sources, or what is around it."""
+        return place_of(self.declared, family, declaration, member)
 
 
 def compile(application: str, sources: Sequence[Source], lints: Mapping[str, LintLevel] | None = None) -> Compilation:
@@ -77,7 +83,8 @@ def compile(application: str, sources: Sequence[Source], lints: Mapping[str, Lin
     if not has_errors(diagnostics):
         find_lints(draft, collector)
         diagnostics = [*diagnostics, *collector.lints]
-    return Compilation(None if has_errors(diagnostics) else _assembled(draft), _ordered(diagnostics))
+    plan = None if has_errors(diagnostics) else _assembled(draft)
+    return Compilation(plan, _ordered(diagnostics), draft.declared)
 
 
 def _ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

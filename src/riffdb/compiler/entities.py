@@ -1,24 +1,27 @@
 """Entities: key, partition, fields with defaults, computed fields, indexes.
 
 Proven here: keys and index entries stay within 1,024 bytes encoded; the partition is a key component and leads every
-index; a computed field rests on stored fields of its own row alone; a secret reaches neither index nor computed field.
+index; a computed field rests on stored fields of its own row alone; a secret reaches neither index nor computed field;
+a former name is no name of today.
 An entity without a sound key is broken as a whole; a broken field only makes whoever reads it silent.
 Absent: uniques, references and invariants, which a later version compiles.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
-from riffdb.compiler.collector import Collector
+from riffdb.compiler.collector import Collector, remove
 from riffdb.compiler.draft import Draft, EntityDraft, present
 from riffdb.compiler.expressions import lower, lower_default, secrets_of
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.scope import RowScope, Scope
 from riffdb.compiler.typing import KEY_KINDS, lower_type
-from riffdb.core.diagnostics import Related
+from riffdb.core.diagnostics import Fix, Related
 from riffdb.core.limits import KEY_BYTES_MAX
+from riffdb.core.spans import Span
 from riffdb.core.types import Type
 from riffdb.plan.declarations import ComputedPlan, EntityPlan, FieldPlan, IndexPlan
 from riffdb.syntax.tree import (
@@ -74,6 +77,7 @@ def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft
     for member in computed:
         _lower_computed(member, computed, columns, decl, draft, collector)
     _refuse_later_members(decl, collector)
+    _check_former_names(decl, names.names, collector)
     partition = _partition(decl, key, collector)
     if key is None or partition is None or len(columns.key) < len(key.fields):
         return None
@@ -101,8 +105,6 @@ def _refuse_later_members(decl: EntityDecl, collector: Collector) -> None:
                 collector.unsupported("a reference", member.name.span)
             case InvariantMember():
                 collector.unsupported("an invariant", member.name.span)
-            case FieldMember(was=was) if was is not None:
-                collector.unsupported("a rename with `was`", was.span)
 
 
 # --- key and partition -------------------------------------------------------------------------------------------
@@ -194,7 +196,15 @@ def _lower_field(member: FieldMember, columns: _Columns, draft: Draft, collector
         return
     default = lower_default(member.default, draft.enums, kind, collector)
     columns.fields.append(
-        FieldPlan(member.name.text, kind, member.secret, default is not None, default, member.doc),
+        FieldPlan(
+            member.name.text,
+            kind,
+            member.secret,
+            default is not None,
+            default,
+            member.doc,
+            "" if member.was is None else member.was.text,
+        ),
     )
 
 
@@ -229,6 +239,35 @@ def _lower_computed(
         message = f"`{secret}` is secret, and a computed field would show it"
         collector.error("RDB-C217", message, member.value.span)
     columns.computed.append(ComputedPlan(member.name.text, kind, value, member.doc))
+
+
+def _check_former_names(decl: EntityDecl, names: Mapping[str, Name], collector: Collector) -> None:
+    """A former name is free now, and the former name of one field alone."""
+    former: dict[str, Name] = {}
+    for member in decl.members:
+        if not isinstance(member, FieldMember) or member.was is None:
+            continue
+        was = member.was
+        standing, first = names.get(was.text.lower()), former.setdefault(was.text, was)
+        if was.text.lower() == "revision":
+            message = "every row has a `revision` of its own, so no field was ever called so"
+            collector.error("RDB-C340", message, was.span, fix=_without(member))
+        elif standing is not None and standing.text == was.text:
+            message = f"`{decl.name.text}` still has a field `{was.text}`, so nothing else was called so"
+            related = () if standing is member.name else (Related("it stands here", standing.span),)
+            collector.error("RDB-C340", message, was.span, related=related, fix=_without(member))
+        elif first is not was:
+            message = f"`{was.text}` is the former name of another field already"
+            related = (Related("named here already", first.span),)
+            collector.error("RDB-C341", message, was.span, related=related, fix=_without(member))
+
+
+def _without(member: FieldMember) -> Fix | None:
+    """The fix that takes the former name out, with the word before it; none where a comment stands between."""
+    assert member.was is not None
+    span = member.was.span
+    word = re.search(r"\s*\bwas\s+$", span.source.text[: span.start])
+    return None if word is None else remove(Span(span.source, word.start(), span.end), f"remove `was {span.text}`")
 
 
 # --- indexes -----------------------------------------------------------------------------------------------------

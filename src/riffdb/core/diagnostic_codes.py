@@ -64,6 +64,8 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C309": "a key or index entry that can grow too large",
     "RDB-C310": "the partition of an event is no field of it",
     "RDB-C311": "a type that cannot be the partition of an event",
+    "RDB-C340": "a former name that is no former one",
+    "RDB-C341": "two fields with one former name",
     # --- workflows and leases ---
     "RDB-C401": "a workflow names no stored field",
     "RDB-C402": "a workflow state that is no enum",

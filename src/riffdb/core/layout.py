@@ -1,11 +1,12 @@
 """How rows lie in a store: tables, typed columns, keys and indexes, as plain values.
 
 `database` builds these from a plan and hands them to a store, which never sees a plan. A row is a tuple of inside
-values in the order of `Table.columns`; the last two columns are always the row's revision and the sequence of the
-commit that last wrote it. A key is the tuple of the key columns' values in the order of `Table.key`, partition first.
+values in the order of `Table.columns`, whatever the order in which a store keeps them; the last two columns are always
+the row's revision and the sequence of the commit that last wrote it. A key is the tuple of the key columns' values in
+the order of `Table.key`, partition first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Row = tuple[Any, ...]
@@ -17,6 +18,8 @@ ColumnKind = Literal["bool", "int", "u64", "text", "blob", "decimal"]
 class Column:
     """A column: its name, how its values are stored, and whether null may stand in it.
 
+    `initial` is what rows have in it that are older than the column; it is no part of what the column is.
+
     `int` covers i64, timestamp, date and enum ordinals (all fit 64 bits signed); `u64` is the whole unsigned range and
     sorts as such; `decimal` is a scaled integer beyond 64 bits.
     """
@@ -24,6 +27,7 @@ class Column:
     name: str
     kind: ColumnKind
     optional: bool = False
+    initial: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

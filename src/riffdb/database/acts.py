@@ -21,11 +21,11 @@ from riffdb.core.types import Type, string
 from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.callers import Caller
 from riffdb.database.contracts import Contract, stored_plan
-from riffdb.database.layouts import moved_tables
+from riffdb.database.deploying import allowed_changes
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.tokens import new_token, token_hash
 from riffdb.plan import Plan
-from riffdb.plan.compatibility import refused_changes
+from riffdb.plan.changes import Change, Deployment
 from riffdb.plan.plan import to_json
 from riffdb.storage.protocol import Transaction
 
@@ -67,32 +67,23 @@ class Wanted:
     lifetime_seconds: object
 
 
-async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[Contract, str]:
-    """Put the plan on the database; the contract and `created`, `updated` or `unchanged`.
-
-    A change that the stored rows do not allow is refused whole with `RDB-E-APPROVAL`, which names each part of it.
-    """
+async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[Contract, Deployment]:
+    """Put the plan on the database, whole or not at all; the contract, and what came of it."""
     contract = Contract(plan)
     deployed = await transaction.contracts()
     text = to_json(plan)
     if deployed and deployed[-1].plan == text:
-        return contract, "unchanged"
+        return contract, Deployment("unchanged")
+    changes: tuple[Change, ...] = ()
     if deployed:
-        before = stored_plan(deployed[-1])
-        refused = refused_changes(before, plan) or moved_tables(before, plan)
-        if refused:
-            raise RiffError(
-                "RDB-E-APPROVAL",
-                "the deployed contract's rows do not fit this version: " + "; ".join(refused),
-                detail={"changes": refused},
-            )
+        changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
     await transaction.prepare(list(contract.tables.values()))
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
     head, record = await _system_commit(transaction, contract, caller, "deploy", facts, outcome)
     entry = DeployedContract(plan.application, plan.version, contract.hash, text, record.time)
     await transaction.write(Batch(heads=[head], records=[record], contracts=[entry]))
-    return contract, outcome
+    return contract, Deployment(outcome, changes)
 
 
 async def create_capability(

@@ -23,6 +23,7 @@ from riffdb.database.reading import run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
 from riffdb.plan import Plan
+from riffdb.plan.changes import Deployment
 from riffdb.storage.protocol import Reader, Store, Transaction
 
 Result = TypeVar("Result")
@@ -112,15 +113,15 @@ class Database:
             partition=capability.partition,
         )
 
-    async def deploy(self, caller: Caller, plan: Plan) -> str:
-        """Put a contract on the database; `created`, `updated` or `unchanged`."""
+    async def deploy(self, caller: Caller, plan: Plan) -> Deployment:
+        """Put a contract on the database; `RDB-E-APPROVAL` with all changes if one of them cannot be made."""
 
-        def serve(deployed: tuple[Contract, str]) -> None:
-            if self._contract is None or deployed[1] != "unchanged":
+        def serve(deployed: tuple[Contract, Deployment]) -> None:
+            if self._contract is None or deployed[1].outcome != "unchanged":
                 self._contract = deployed[0]
 
-        _, outcome = await self._act(caller, lambda transaction: acts.deploy(transaction, plan, caller), serve)
-        return outcome
+        _, deployment = await self._act(caller, lambda transaction: acts.deploy(transaction, plan, caller), serve)
+        return deployment
 
     async def create_capability(
         self,

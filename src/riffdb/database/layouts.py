@@ -1,15 +1,20 @@
 """From a plan's entities to tables: names in snake case, columns in row order, the partition first in every key.
 
-The layout of a deployed entity never depends on the order of declarations. The last two columns of every table are
+The layout of a deployed entity never depends on the order of declarations. In a column that is new, older rows have the
+default of its field, or null. The last two columns of every table are
 the row's revision and the sequence of the commit that last wrote it.
 """
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from riffdb.core.layout import Column, ColumnKind, Index, Table
 from riffdb.core.types import Type
 from riffdb.plan import Plan
+from riffdb.plan.changes import Change, change
 from riffdb.plan.declarations import EntityPlan
+from riffdb.plan.expressions import inside_value
 
 SYSTEM_PREFIX = "riffdb_"
 
@@ -26,6 +31,8 @@ _KINDS: dict[str, ColumnKind] = {
     "enum": "int",
 }
 
+_ZEROS: dict[ColumnKind, Any] = {"bool": False, "int": 0, "u64": 0, "text": "", "blob": b"", "decimal": 0}
+
 
 def tables(plan: Plan) -> dict[str, Table]:
     """The table of every entity, by the entity's name."""
@@ -37,14 +44,19 @@ def tables(plan: Plan) -> dict[str, Table]:
     return result
 
 
-def moved_tables(old: Plan, new: Plan) -> list[str]:
-    """One sentence for each entity whose table another entity of the new plan would take."""
+def moved_tables(old: Plan, new: Plan) -> Iterator[Change]:
+    """A change for each entity of which a table, or a column that every row has, would go to a name of the new plan."""
     before, after = tables(old), tables(new)
-    return [
-        f"the table `{table.name}` of entity `{entity}` would go to another; name the new entity otherwise"
-        for entity, table in before.items()
-        if entity in after and after[entity].name != table.name
-    ]
+    for entity, table in before.items():
+        if entity not in after:
+            continue
+        if after[entity].name != table.name:
+            what = f"the table `{table.name}` of entity `{entity}` would go to another; name the new entity otherwise"
+            yield change("table-moved", "entities", entity, what)
+        elif after[entity].columns[-1].name != table.columns[-1].name:
+            name = table.columns[-1].name
+            what = f"the column `{name}` of entity `{entity}` keeps the commit of each row; name the field otherwise"
+            yield change("table-moved", "entities", entity, what, name)
 
 
 def table_name(entity: str) -> str:
@@ -58,7 +70,8 @@ def _table(entity: EntityPlan, name: str) -> Table:
     types = entity.types
     taken = {column.lower() for column in entity.columns}
     system = (Column("revision", "u64"), Column(_free("commit_sequence", taken), "u64"))
-    columns = tuple(_column(column, types[column]) for column in entity.columns) + system
+    defaults = {field.name: inside_value(field.type, field.default) for field in entity.fields if field.has_default}
+    columns = tuple(_column(column, types[column], defaults.get(column)) for column in entity.columns) + system
     positions = {column.name: position for position, column in enumerate(columns)}
     return Table(
         name=name,
@@ -71,8 +84,10 @@ def _table(entity: EntityPlan, name: str) -> Table:
     )
 
 
-def _column(name: str, value_type: Type) -> Column:
-    return Column(name, _KINDS[value_type.kind], value_type.optional)
+def _column(name: str, value_type: Type, default: Any) -> Column:
+    kind = _KINDS[value_type.kind]
+    no_value = None if value_type.optional else _ZEROS[kind]  # for a table without rows
+    return Column(name, kind, value_type.optional, no_value if default is None else default)
 
 
 def _free(name: str, taken: set[str]) -> str:

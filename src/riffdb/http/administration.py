@@ -17,6 +17,7 @@ from riffdb.http.bodies import check_members, decoded, json_object
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, json_answer, lines_answer
 from riffdb.plan import Plan
+from riffdb.plan.changes import change_json
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.plan import to_json
 
@@ -27,8 +28,10 @@ _MEMBERS = ("role", "operator", "partition", "expires_seconds", "principal")
 async def deploy(request: Request) -> Response:
     """Put a contract on the database."""
     plan = _decode_plan(request.body)
-    outcome = await request.database.deploy(request.caller, plan)
-    return json_answer({"outcome": outcome, "hash": request.database.contract.hash.hex()})
+    deployment = await request.database.deploy(request.caller, plan)
+    changes = [change_json(change) for change in deployment.changes]
+    identity = request.database.contract.hash.hex()
+    return json_answer({"outcome": deployment.outcome, "hash": identity, "changes": changes})
 
 
 async def create_capability(request: Request) -> Response:

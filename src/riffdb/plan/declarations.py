@@ -18,7 +18,7 @@ class EnumPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FieldPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored field. `default` stands when `has_default`."""
+    """A stored field. `default` stands when `has_default`; `was` is its former name, and no part of its identity."""
 
     name: str
     type: Type
@@ -26,6 +26,7 @@ class FieldPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     has_default: bool = False
     default: Kept = None
     doc: str = ""
+    was: str = ""
 
 
 class ComputedPlan(msgspec.Struct, frozen=True, omit_defaults=True):

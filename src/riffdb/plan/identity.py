@@ -1,8 +1,8 @@
 """The identity of a plan and of each declaration: SHA-256 over the canonical form.
 
-The canonical form leaves out doc comments, the contract's version, the application's name, the order in which
-declarations stand in files and that of the names in a role; it is the same text on every machine. Parts that are at
-their default are left out, so that a form which learns something new keeps the identity of what does not use it.
+The canonical form leaves out doc comments, former names, the contract's version, the application's name, the order in
+which declarations stand in files and that of the names in a role; it is the same text on every machine. Parts that are
+at their default are left out, so that a form which learns something new keeps the identity of what does not use it.
 """
 
 from typing import Any
@@ -26,6 +26,7 @@ _FAMILIES = (
     "roles",
     "schedules",
 )
+_UNSAID = ("doc", "was")
 _GRANTS = ("queries", "commands", "streams")
 
 
@@ -77,6 +78,6 @@ def _form(part: Any) -> Any:
     for field in msgspec.structs.fields(part):
         value = getattr(part, field.name)
         at_default = type(value) is type(field.default) and value == field.default
-        if field.name != "doc" and not at_default:
+        if field.name not in _UNSAID and not at_default:
             form[field.name] = _form(value)
     return form

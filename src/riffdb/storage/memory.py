@@ -16,7 +16,7 @@ from riffdb.core.failpoints import hit
 from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation
 from riffdb.storage.clock import Clock, StoreClock
-from riffdb.storage.layouts import additions
+from riffdb.storage.layouts import additions, check_index, moved_row
 from riffdb.storage.protocol import Scan
 from riffdb.storage.refusals import contradiction, store_closed, unknown_table, write_failed
 from riffdb.storage.turn import WriterTurn
@@ -98,6 +98,13 @@ class MemoryReader(View):
             raise unknown_table(name)
         return self._state.rows[name]
 
+    def _rows_as(self, table: Table) -> dict[Key, Row]:
+        """The rows in the layout of a caller, which may be an older one than that of the state."""
+        rows, kept = self._rows(table.name), self._state.tables[table.name]
+        if kept is table or kept.columns == table.columns:
+            return rows
+        return {key: moved_row(kept, table, row) for key, row in rows.items()}
+
     @served
     async def time(self) -> int:
         return self._store.clock()
@@ -108,13 +115,14 @@ class MemoryReader(View):
 
     @served
     async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
-        return _known(self._rows(table.name), keys)
+        return _known(self._rows_as(table), keys)
 
     @served
     async def scan(self, scan: Scan) -> list[Row]:
+        check_index(self._state.tables, scan.table, scan.index)
         columns = scan.table.key if scan.index is None else scan.index.columns
         descending = (False,) * len(columns) if scan.index is None else scan.index.descending
-        found = [row for row in self._rows(scan.table.name).values() if _is_within(row, columns, scan)]
+        found = [row for row in self._rows_as(scan.table).values() if _is_within(row, columns, scan)]
         for position, descends in reversed(list(zip(columns, descending, strict=True))):
             found.sort(key=_null_first(position), reverse=descends)
         if scan.reverse:
@@ -222,8 +230,9 @@ class MemoryTransaction(MemoryReader):
     @served
     async def prepare(self, tables: Sequence[Table]) -> None:
         for addition in additions(self._state.tables, tables):
-            self._state.tables[addition.table.name] = addition.table
-            self._state.rows.setdefault(addition.table.name, {})
+            table = addition.table
+            rows = {} if addition.is_new else self._rows_as(table)
+            self._state.rows[table.name], self._state.tables[table.name] = rows, table
 
     def _write_rows(self, table: str, mutations: Sequence[Mutation]) -> None:
         rows = self._state.rows[table] = dict(self._rows(table))

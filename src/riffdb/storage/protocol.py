@@ -91,9 +91,11 @@ class Transaction(Reader, Protocol):
         ...
 
     async def prepare(self, tables: Sequence[Table]) -> None:
-        """Make the tables and indexes that are missing; the rest of the transaction may use them.
+        """Make the tables, columns and indexes that are missing and drop the indexes of these tables that are not
+        wanted; the rest of the transaction may use them.
 
-        The store remembers them. A table that would have to be laid out anew is refused with `RDB-E-APPROVAL`.
+        In a new column older rows have its `initial`. The store remembers the layouts. A table that would have to be
+        laid out anew is refused with `RDB-E-APPROVAL`.
         """
         ...
 

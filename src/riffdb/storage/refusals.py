@@ -22,6 +22,11 @@ def layout_refused(table: str, what: str) -> RiffError:
     return RiffError("RDB-E-APPROVAL", f"table {table}: {what}; the rows that are there need a migration")
 
 
+def index_gone() -> RiffError:
+    """The refusal of a walk over an index that was dropped after its caller had asked for it."""
+    return RiffError("RDB-E-CONTENTION", "the contract changed while the query was on its way; ask again")
+
+
 def outcome_unknown(reason: str) -> RiffError:
     """The refusal to say whether a commit was made at which the store failed."""
     return RiffError(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from riffdb.core.layout import Index, Key, Row, Table
+from riffdb.core.layout import Column, Index, Key, Row, Table
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite.columns import TYPES, RowFunction, reading, value_to_sqlite, writing
 
@@ -20,13 +20,37 @@ def quoted(name: str) -> str:
 
 def table_sql(table: Table) -> str:
     """The statement that makes the table."""
-    columns = [
-        f"  {quoted(column.name)} {TYPES[column.kind]}{'' if column.optional else ' NOT NULL'}"
-        for column in table.columns
-    ]
+    columns = [f"  {_column_sql(column)}" for column in table.columns]
     key = ", ".join(quoted(table.columns[position].name) for position in table.key)
     lines = ",\n".join([*columns, f"  PRIMARY KEY ({key})"])
     return f"CREATE TABLE {quoted(table.name)} (\n{lines}\n) STRICT, WITHOUT ROWID"
+
+
+def column_sql(table: Table, column: Column) -> str:
+    """The statement that adds a column; rows that are there have its initial value in it."""
+    initial = literal(value_to_sqlite(column, column.initial))
+    return f"ALTER TABLE {quoted(table.name)} ADD COLUMN {_column_sql(column)} DEFAULT {initial}"
+
+
+def _column_sql(column: Column) -> str:
+    return f"{quoted(column.name)} {TYPES[column.kind]}{'' if column.optional else ' NOT NULL'}"
+
+
+def literal(value: bool | int | str | bytes | None) -> str:
+    """A value of SQLite as it is written in a statement."""
+    match value:
+        case None:
+            return "NULL"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case bytes():
+            return f"X'{value.hex()}'"
+    return str(int(value))
+
+
+def drop_index_sql(table: Table, index: Index) -> str:
+    """The statement that drops the index."""
+    return f"DROP INDEX {_index_name(table, index)}"
 
 
 def index_sql(table: Table, index: Index) -> str:

@@ -11,6 +11,7 @@ import apsw
 
 from riffdb.core.layout import Key, Row, Table
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, Identity
+from riffdb.storage.layouts import check_index
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.open_file import OpenFile, Tables
@@ -50,6 +51,7 @@ class SqliteReader(View):
 
     @served
     async def scan(self, scan: Scan) -> list[Row]:
+        check_index(self._tables, scan.table, scan.index)
         statements = self._file.reading(self._tables, scan.table)
         return list(map(statements.row, self._all(*statements.scan(scan))))
 

@@ -19,7 +19,7 @@ from riffdb.storage.layouts import additions, layout_text
 from riffdb.storage.refusals import contradiction, write_failed
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.open_file import OpenFile
-from riffdb.storage.sqlite.tables import TableStatements, index_sql, table_sql
+from riffdb.storage.sqlite.tables import TableStatements, column_sql, drop_index_sql, index_sql, table_sql
 from riffdb.storage.sqlite.views import SqliteReader
 from riffdb.storage.views import served
 
@@ -123,10 +123,13 @@ class SqliteTransaction(SqliteReader):
         has_failed, self._has_failed = self._has_failed, True
         for addition in missing:
             table = addition.table
-            if addition.is_new:
-                self._cursor.execute(table_sql(table))
-            for index in addition.indexes:
-                self._cursor.execute(index_sql(table, index))
+            statements = [table_sql(table)] if addition.is_new else []
+            statements += [drop_index_sql(table, index) for index in addition.dropped]
+            statements += [column_sql(table, column) for column in addition.columns]
+            statements += [index_sql(table, index) for index in addition.indexes]
+            for statement in statements:
+                self._cursor.execute(statement)
+            self._seen.pop(table.name, None)  # rows in another layout
             self._cursor.execute(sql.PUT_TABLE, (table.name, layout_text(table)))
         self._tables = self._tables | {addition.table.name: addition.table for addition in missing}
         self._has_failed = has_failed
