@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riffdb.cli.lock import _write
+from riffdb.cli.files import replace_file
 from riffdb.client.application import compiled_plan
 from riffdb.compiler import compile
 from riffdb.core.errors import RiffError
@@ -84,7 +84,7 @@ def test_no_edit_of_a_lock_passes_for_one() -> None:
 def test_a_lock_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / LOCK_FILE).mkdir()
     with pytest.raises(RiffError, match="cannot be written"):
-        _write(tmp_path / LOCK_FILE, "text")
+        replace_file(tmp_path / LOCK_FILE, "text")
     assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
 
 

@@ -4,13 +4,11 @@ The file is put in its place whole or not at all. With `--check` nothing is writ
 is not the one that was locked. Absent: what an identity is, and what the file holds.
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import click
 
+from riffdb.cli.files import replace_file
 from riffdb.cli.output import note, print_json
 from riffdb.client.application import compiled_plan
 from riffdb.core.errors import RiffError
@@ -31,7 +29,7 @@ def command(folder: Path, is_check: bool, as_json: bool) -> int:
     if not is_check:
         text = lock_text(plan)
         if locked != text:
-            _write(path, text)
+            replace_file(path, text)
         if as_json:
             print_json({"file": str(path), "changed": locked != text})
         note(f"{path}: {'unchanged' if locked == text else 'written'}")
@@ -58,17 +56,3 @@ def _read(path: Path, *, must_exist: bool) -> str:
         return ""
     except OSError as error:
         raise RiffError("RDB-E-USAGE", f"{path} cannot be read: {error.strerror}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    building = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with building.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        building.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            building.unlink()
-        raise RiffError("RDB-E-USAGE", f"{path} cannot be written: {error.strerror}") from None

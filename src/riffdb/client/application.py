@@ -82,7 +82,11 @@ def compile_application(folder: Path) -> tuple[Application, Compilation]:
 
     `RDB-E-USAGE` if the folder cannot be read; whatever is wrong with the contract is in the diagnostics.
     """
-    application = load_application(folder)
+    return compile_loaded(load_application(folder))
+
+
+def compile_loaded(application: Application) -> tuple[Application, Compilation]:
+    """An application that is loaded, its schedules with their policies, and what it compiles to."""
     compilation = compile(application.name, application.sources, application.configuration.lints)
     if compilation.plan is None:
         return application, compilation
