@@ -1,5 +1,7 @@
 """`make bench`: durable commands a second through `db.command`, beside the bare statements that write the same rows.
 
+How long contracts take to compile is measured beside it.
+
 One run measures everything in turn, round by round, so that a machine whose speed drifts shifts all figures alike;
 quote medians and ratios. A round claims items with `ClaimWork` from 1, 8 and 32 threads, then replays the very rows
 that were written, at the batch size that the round had, with apsw alone on a file with the same tables and settings.
@@ -9,8 +11,11 @@ Figures go to `bench/results.json` too.
 import asyncio
 import json
 import platform
+import resource
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,27 +31,31 @@ from uuid_utils.compat import uuid7
 
 import riffdb
 import riffdb.aio
+from riffdb.compiler import compile as compile_sources
+from riffdb.core.spans import Source
+from tools.large_contracts import large_contract
 
 ROOT = Path(__file__).resolve().parents[1]
 APPLICATION = ROOT / "examples" / "queue"
 RESULTS = ROOT / "bench" / "results.json"
 CALLERS = (1, 8, 32)
 ROUNDS = 5
+CONTRACT_LINES = (500, 10_000)
 COMMANDS = {1: 400, 8: 1_600, 32: 3_200}
 
 
 @dataclass
 class Figures:
-    """Rates by series, in operations a second, one a round."""
+    """Rates by series, in operations a second, or times in seconds; one a round."""
 
     rates: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, series: str, rate: float) -> None:
-        """One round's rate of a series."""
+        """One round's figure of a series."""
         self.rates.setdefault(series, []).append(rate)
 
     def median(self, series: str) -> float:
-        """The median rate of a series."""
+        """The median of a series."""
         return statistics.median(self.rates[series])
 
 
@@ -188,11 +197,38 @@ def measure_callers(figures: Figures, folder: Path, callers: int) -> None:
         path.unlink()
 
 
-def report(figures: Figures) -> None:
+def measure_compiling(figures: Figures, folder: Path) -> None:
+    """One round of compiling in this process, and of `riffdb check` as a process of its own (its CPU time)."""
+    for lines in CONTRACT_LINES:
+        text = large_contract(lines)
+        began = time.perf_counter()
+        compilation = compile_sources("large", [Source("large.riff", text)])
+        figures.add(f"compile, {lines} lines", time.perf_counter() - began)
+        assert compilation.plan is not None, compilation.diagnostics[:1]
+        (folder / "large.riff").write_text(text, encoding="utf-8")
+        (folder / "riffdb.toml").write_text('[application]\nname = "large"\n', encoding="utf-8")
+        before = children_seconds()
+        subprocess.run([sys.executable, "-m", "riffdb", "check", folder], check=True, capture_output=True)
+        figures.add(f"riffdb check, {lines} lines", children_seconds() - before)
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def children_seconds() -> float:
+    """CPU seconds of the processes that this one has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def report(figures: Figures, compiling: Figures) -> None:
     """Print the table and keep the figures."""
     print(f"{'series':<36}{'median/s':>10}{'min':>9}{'max':>9}")
     for series, rates in figures.rates.items():
         print(f"{series:<36}{statistics.median(rates):>10.0f}{min(rates):>9.0f}{max(rates):>9.0f}")
+    print(f"\n{'series':<36}{'median ms':>10}{'min':>9}{'max':>9}")
+    for series, times in compiling.rates.items():
+        milliseconds = [1_000 * seconds for seconds in times]
+        print(f"{series:<36}{statistics.median(milliseconds):>10.0f}{min(milliseconds):>9.0f}{max(milliseconds):>9.0f}")
     ratios = {
         "32 threads / 1 thread": figures.median("db.command, 32 threads") / figures.median("db.command, 1 threads"),
         **{
@@ -215,6 +251,7 @@ def report(figures: Figures) -> None:
         "sqlite": apsw.sqlite_lib_version(),
         "rounds": ROUNDS,
         "rates": figures.rates,
+        "compiling_seconds": compiling.rates,
         "ratios": ratios,
     }
     RESULTS.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -222,13 +259,14 @@ def report(figures: Figures) -> None:
 
 def main() -> None:
     """Measure and report."""
-    figures = Figures()
+    figures, compiling = Figures(), Figures()
     with tempfile.TemporaryDirectory(prefix="riffdb-bench-", dir=ROOT) as folder:
         for number in range(1, ROUNDS + 1):
             for callers in CALLERS:
                 measure_callers(figures, Path(folder), callers)
+            measure_compiling(compiling, Path(folder))
             print(f"round {number} of {ROUNDS} done", flush=True)
-    report(figures)
+    report(figures, compiling)
 
 
 if __name__ == "__main__":
