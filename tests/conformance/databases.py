@@ -20,7 +20,8 @@ from riffdb.compiler import compile
 from riffdb.core.diagnostics import render
 from riffdb.core.errors import RiffError
 from riffdb.core.keys import SYSTEM_PARTITION
-from riffdb.core.records import CommitRecord, DeployedContract
+from riffdb.core.layout import TOMBSTONE_REVISION, TOMBSTONE_SEQUENCE
+from riffdb.core.records import Batch, CommitRecord, DeployedContract, Mutation
 from riffdb.core.spans import Source
 from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
@@ -244,6 +245,18 @@ class Place:
         """The commit records of a partition; of the system partition for None."""
         key = SYSTEM_PARTITION if partition is None else b"\x01" + partition.bytes
         return self.read(lambda reader: reader.log(key, 0, 100_000))
+
+    def put_revision(self, entity: str, key: tuple[Any, ...], revision: int) -> None:
+        """Let the tombstone of a key have that revision, as after countless lives."""
+        table = self.database.contract.tombstones[entity]
+
+        async def put() -> None:
+            async with self.store.transaction() as transaction:
+                found = (await transaction.rows(table, [key]))[key]
+                row = (*found[:TOMBSTONE_REVISION], revision, *found[TOMBSTONE_SEQUENCE:])
+                await transaction.write(Batch(mutations=[Mutation(table.name, key, row, True)]))
+
+        self.run(put())
 
     def contracts(self) -> list[DeployedContract]:
         """All deployed contracts."""

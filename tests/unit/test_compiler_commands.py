@@ -74,6 +74,7 @@ def command(body: str) -> CommandPlan:
 
 COVERED = [
     JOB + FENCE + FINISH,
+    "delete Job(number, tenant, id) as job else Missing {} " + FENCE,
     JOB + FINISH + FENCE,
     JOB + UNHELD,
     JOB + FENCE.replace("revision rev", "revision (rev)"),
@@ -91,8 +92,6 @@ COVERED = [
 UNCOVERED = [
     (JOB, ["RDB-C426"]),
     ("delete Job(number, tenant, id) as job else Missing {} ", ["RDB-C426"]),
-    # Created again, the row would have its first revision and fence once more, and old evidence would hold for it.
-    ("delete Job(number, tenant, id) as job else Missing {} " + FENCE, ["RDB-C190"]),
     (JOB + FINISH, ["RDB-C426"]),
     (JOB + "decide job { otherwise apply {} } ", ["RDB-C426"]),
     (JOB + "decide job { when job.count > 3 apply { " + FENCE + "} otherwise apply {} } ", ["RDB-C427"]),

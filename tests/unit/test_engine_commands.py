@@ -118,14 +118,15 @@ def test_a_deleted_row_is_shown_as_it_last_stood() -> None:
     evaluation = evaluate(delete, work())
     last = work(due_at=NOW, available_at=NOW, revision=8, sequence=SEQUENCE)
     assert evaluation.payload == (last, NOW)
-    assert evaluation.changes == (Change(0, KEY, work(), None),)
+    assert evaluation.changes == (Change(0, KEY, work(), None), Change(1, KEY, None, (*KEY, 3, 8, SEQUENCE)))
     assert evaluation.events == (("WorkCompleted", (ORGANIZATION, WORK, 8)),)
     assert evaluation.revisions == ()
 
 
 def test_a_delete_needs_no_effect_and_ends_at_the_last_revision() -> None:
     delete = compiled(bind("delete"))
-    assert evaluate(delete, work()) == ("Done", (), ((0, KEY, work(), None),), (), ())
+    changes = ((0, KEY, work(), None), (1, KEY, None, (*KEY, 3, 8, SEQUENCE)))
+    assert evaluate(delete, work()) == ("Done", (), changes, (), ())
     with pytest.raises(RiffError) as raised:
         evaluate(delete, work(revision=U64_MAX))
     assert raised.value.code == "RDB-E-REVISION-EXHAUSTED"
@@ -324,8 +325,9 @@ DECIDED = compiled(
 
 
 def test_slots_go_through_the_arms() -> None:
-    assert DECIDED.slots == ("WorkItem", "Note", "Note")
-    assert DECIDED.stages[0](inputs(), ()) == ((0, KEY), (1, (ORGANIZATION, OTHER)), (2, (ORGANIZATION, OTHER)))
+    note_key = (ORGANIZATION, OTHER)
+    assert (DECIDED.slots, DECIDED.tombstones) == (("WorkItem", "Note", "Note"), ("Note",))
+    assert DECIDED.stages[0](inputs(), ()) == ((0, KEY), (1, note_key), (2, note_key), (3, note_key))
 
 
 def test_the_first_arm_that_holds_runs_and_its_answer_replaces_that_of_the_command() -> None:

@@ -45,8 +45,6 @@ def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collecto
     check_leases(command, command.rows)
     key = _idempotency_key(command)
     _check_confined(command)
-    if len(collector.diagnostics) == found:
-        _refuse_deletes(command)
     if answer is None or command.partition is None or len(collector.diagnostics) > found:
         return None
     inputs = tuple(command.inputs.values())
@@ -147,15 +145,6 @@ def _report_missing_key(command: CommandDraft) -> None:
         if fix is None
         else None,
     )
-
-
-def _refuse_deletes(command: CommandDraft) -> None:
-    """A row that is created again goes on with its old revision and fence, or old evidence would hold for it; these are
-    not kept yet where a row was deleted."""
-    for bound in command.rows:
-        if bound.statement.kind == "delete" and bound.workflow is not None:
-            construct = f"`delete` of `{bound.entity.plan.name}`, which has a workflow,"
-            command.collector.unsupported(construct, bound.statement.entity.span)
 
 
 def _check_confined(command: CommandDraft) -> None:

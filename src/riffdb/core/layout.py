@@ -14,6 +14,11 @@ Key = tuple[Any, ...]
 ColumnKind = Literal["bool", "int", "u64", "text", "blob", "decimal"]
 
 
+TOMBSTONE_FENCE, TOMBSTONE_REVISION, TOMBSTONE_SEQUENCE = -3, -2, -1
+"""A tombstone is a row too: the key, then the fence of the row that was deleted (None without a lease), the revision
+that its deletion took, and the sequence of that commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its name, how its values are stored, and whether null may stand in it.

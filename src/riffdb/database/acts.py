@@ -77,7 +77,7 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     changes: tuple[Change, ...] = ()
     if deployed:
         changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
-    await transaction.prepare(list(contract.tables.values()))
+    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values()])
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
     head, record = await _system_commit(transaction, contract, caller, "deploy", facts, outcome)

@@ -101,9 +101,10 @@ class RowCodec:
             return object_text([member for place, member in enumerate(members) if place not in self._hidden])
         return object_text(members)
 
-    def change(self, key: Key, before: Row | None, after: Row | None) -> str:
+    def change(self, key: Key, before: Row | None, after: Row | None, ended: int | None) -> str:
         """What a record tells of a change: the key, the revisions, the commit that wrote the row before, and the fields
-        that differ: all of them for a new row, none for a deleted one."""
+        that differ: all of them for a new row, none for a deleted one. For a new row of a key that had one, `ended` is
+        the commit that deleted it."""
         if after is None:
             assert before is not None, "a row that was not there is not deleted"
             revision, sequence = before[self._revision], before[self._sequence]
@@ -113,7 +114,8 @@ class RowCodec:
         start = f"{self._start}{{{','.join(members[: self._keys])}}}"
         if before is None:
             fields = ",".join(members[: self._revision])
-            return f'{start},"before":null,"after":"{revision}","previous":null,"fields":{{{fields}}}}}'
+            previous = "null" if ended is None else f'"{ended}"'
+            return f'{start},"before":null,"after":"{revision}","previous":{previous},"fields":{{{fields}}}}}'
         stored = zip(members[: self._revision], before, after, strict=False)
         fields = ",".join([text for text, old, new in stored if old != new])
         found, sequence = before[self._revision], before[self._sequence]

@@ -19,7 +19,7 @@ from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 from riffdb.core.values import decoder, uuid_text
 from riffdb.database.codecs import InputCodec, RowCodec, member_encoder, object_text
-from riffdb.database.layouts import tables
+from riffdb.database.layouts import tables, tombstone_table
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, PayloadField
@@ -32,7 +32,7 @@ from riffdb.plan.queries import QueryPlan
 
 @dataclass(frozen=True)
 class PreparedCommand:
-    """A command ready to run."""
+    """A command ready to run. `tables` has one for each slot, those of tombstones last, which `rows` has not."""
 
     plan: CommandPlan
     inputs: InputCodec
@@ -74,6 +74,7 @@ class Contract:
         self.hash = plan_hash(plan)
         self.enums = plan.enum_variants()
         self.tables = tables(plan)
+        self.tombstones = {entity: tombstone_table(table) for entity, table in self.tables.items()}
         self._commands: dict[str, PreparedCommand] = {}
         self._queries: dict[str, PreparedQuery] = {}
 
@@ -158,7 +159,10 @@ class Contract:
             plan=plan,
             inputs=InputCodec(plan.inputs, self.enums, "input"),
             compiled=compiled,
-            tables=tuple(self.tables[entity] for entity in compiled.slots),
+            tables=(
+                *(self.tables[entity] for entity in compiled.slots),
+                *(self.tombstones[entity] for entity in compiled.tombstones),
+            ),
             rows=tuple(self.rows[entity] for entity in compiled.slots),
             partition_bytes=partition_encoder(plan.partition.type),
             partition_inputs=_names_in(plan.partition),

@@ -17,6 +17,7 @@ from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import inside_value
 
 SYSTEM_PREFIX = "riffdb_"
+TOMBSTONE_SUFFIX = "__deleted"
 
 _KINDS: dict[str, ColumnKind] = {
     "bool": "bool",
@@ -44,6 +45,15 @@ def tables(plan: Plan) -> dict[str, Table]:
     return result
 
 
+def tombstone_table(table: Table) -> Table:
+    """The table of what is left of an entity's deleted rows: the key, then fence, revision and commit sequence."""
+    keys = tuple(table.columns[position] for position in table.key)
+    taken = {column.name.lower() for column in keys}
+    fence, sequence = Column(_free("fence", taken), "u64", True), Column(_free("commit_sequence", taken), "u64")
+    columns = (*keys, fence, Column("revision", "u64"), sequence)
+    return Table(f"{table.name}{TOMBSTONE_SUFFIX}", columns, tuple(range(len(keys))))
+
+
 def moved_tables(old: Plan, new: Plan) -> Iterator[Change]:
     """A change for each entity of which a table, or a column that every row has, would go to a name of the new plan."""
     before, after = tables(old), tables(new)
@@ -60,10 +70,11 @@ def moved_tables(old: Plan, new: Plan) -> Iterator[Change]:
 
 
 def table_name(entity: str) -> str:
-    """The snake-case name of an entity, with a trailing underscore where it would look like a table of RiffDB."""
+    """The snake-case name of an entity, with a trailing underscore where it would look like a table that is none."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", entity))
     name = words.lower()
-    return f"{name}_" if name.startswith((SYSTEM_PREFIX, "sqlite_")) else name
+    is_taken = name.startswith((SYSTEM_PREFIX, "sqlite_")) or name.endswith(TOMBSTONE_SUFFIX)
+    return f"{name}_" if is_taken else name
 
 
 def _table(entity: EntityPlan, name: str) -> Table:

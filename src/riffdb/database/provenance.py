@@ -1,7 +1,8 @@
 """Who did what to a row: the chain of commits that wrote it, newest last.
 
-A row names the commit that last wrote it, and each change in a commit names the one before, so a history is a walk and
-needs no index. Lease owners, fencing tokens and secrets are shown as redacted.
+A row, or its tombstone, names the commit that last wrote it, and each change in a commit names the one before, so a
+history is a walk through all lives of a key and needs no index. Lease owners, fencing tokens and secrets are shown as
+redacted.
 """
 
 import json
@@ -37,10 +38,12 @@ async def history(
     storage_key = tuple(values[name] for name in entity.storage_key)
     row = (await reader.rows(table, [storage_key])).get(storage_key)
     if row is None:
-        raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{entity.name}` with that key")
+        row = (await reader.rows(contract.tombstones[entity.name], [storage_key])).get(storage_key)
+    if row is None:
+        raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{entity.name}` with that key, and never was")
     wire_key = json.loads(contract.rows[entity.name].key(storage_key))
     entries = []
-    sequence: int | None = row[len(entity.columns) + 1]
+    sequence: int | None = row[-1]  # of a row and of a tombstone alike
     while sequence is not None:
         record = (await reader.records(partition, [sequence])).get(sequence)
         if record is None:

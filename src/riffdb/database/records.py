@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from riffdb.core.keys import partition_text
+from riffdb.core.layout import TOMBSTONE_SEQUENCE
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.admission import CommandRequest
@@ -57,7 +58,14 @@ def commit_record(
 ) -> CommitRecord:
     """The record that follows `head` in the request's partition."""
     caller, contract, rows = request.caller, request.contract, request.command.rows
-    changes = [rows[slot].change(key, before, after) for slot, key, before, after in evaluation.changes]
+    changes = []
+    ended = None
+    for slot, key, before, after in evaluation.changes:
+        if slot < len(rows):
+            changes.append(rows[slot].change(key, before, after, ended))
+            ended = None
+        elif before is not None:  # a tombstone, which stands right before the row that goes on from it
+            ended = before[TOMBSTONE_SEQUENCE]
     events = [
         f'{{"event":"{name}","fields":{contract.event_encoders[name](values)}}}' for name, values in evaluation.events
     ]

@@ -2,8 +2,8 @@
 
 `evaluate` runs the steps in source order over local names, returns at the first declared failure, and only then forms
 what is committed: successor revisions, computed columns, rows, events, and the answer, which sees them. Names:
-`i3` input, `r0` row of a slot as found, `r0_4` a column of it as it is now, `k0` its key, `v0` its successor revision,
-`n0` its row as committed, `d0` the arm that a decide took, `t0` an intermediate value.
+`i3` input, `r0` row of a slot as found, `g0` the tombstone of its key, `r0_4` a column of it as it is now, `k0` its
+key, `v0` its successor revision, `n0` its row as committed, `d0` the arm that a decide took, `t0` a value on the way.
 """
 
 from functools import partial
@@ -32,6 +32,7 @@ def compile_command(plan: Plan, name: str) -> CompiledCommand:
     return CompiledCommand(
         name,
         tuple(slot.entity.name for slot in slots),
+        tuple(slot.entity.name for slot in slots if slot.grave is not None),
         tuple(namespace[f"stage_{number}"] for number in range(stages)),
         namespace["partition"],
         namespace["evaluate"],
@@ -54,7 +55,8 @@ def _write_evaluate(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], s
     with source.block("def evaluate(inputs, rows, now, sequence):"):
         source.line(note(f"inputs: {numbered(list(inputs))}"))
         _unpack(list(inputs.values()), "inputs", source)
-        _unpack([slot.row for slot in slots], "rows", source)
+        graves = [slot.tombstone for slot in slots if slot.grave is not None]
+        _unpack([*(slot.row for slot in slots), *graves], "rows", source)
         steps = StepWriter(plan, command, slots, views, source)
         steps.write()
         CommitWriter(plan, command, slots, views, source).write(steps.emits, steps.answers)

@@ -1,12 +1,14 @@
 """The end of `evaluate`: what a success commits, then events and answer over it.
 
 A row is mutated when an effect on it ran. Where that depends on the arm that a decide took, the text asks for the arm.
-A deleted row takes a revision as every mutated row does; payloads show it as it last stood.
+A deleted row takes a revision as every mutated row does, and leaves it with its fence in a tombstone, from which a row
+that is created under the same key goes on; payloads show a deleted row as it last stood.
 """
 
 import re
 from collections.abc import Iterable
 
+from riffdb.core.layout import TOMBSTONE_REVISION
 from riffdb.engine.expressions import constant_text, expression_text
 from riffdb.engine.slots import Arm, Slot
 from riffdb.engine.source import Source, note, row_of
@@ -36,7 +38,9 @@ class CommitWriter:
         for slot in self._mutated:
             self._successor(slot, shown)
         mutated = [(self._condition(slot.mutated_in), slot) for slot in self._mutated]
-        changes = self._collected("changes", [(condition, _change(slot)) for condition, slot in mutated])
+        changes = self._collected(
+            "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
+        )
         emitted = self._collected("events", events)
         revisions = self._collected(
             "revisions",
@@ -81,16 +85,24 @@ class CommitWriter:
                 self._source.line(f"{slot.committed} = {slot.row}")
 
     def _successor_lines(self, slot: Slot, shown: list[str]) -> None:
-        if slot.bind.kind != "create":
-            with self._source.block(f"if {slot.revision_found} == U64_MAX:"):
-                self._source.line(f"raise revision_exhausted({slot.name!r})")
-            if slot.bind.kind == "delete" and not _is_shown(slot, shown):
-                return
-            self._source.line(f"{slot.revision_committed} = {slot.revision_found} + 1")
+        if slot.reads_tombstone:
+            found = f"{slot.tombstone}[{TOMBSTONE_REVISION}]"
+            self._source.line(f"{slot.revision_committed} = 1")
+            with self._source.block(f"if {slot.tombstone} is not None:"):
+                self._next_revision(slot, found)
+        else:
+            self._next_revision(slot, slot.revision_found)
+        if slot.bind.kind == "delete" and not _is_shown(slot, shown):
+            return
         for column in slot.entity.computed:
             self._source.line(f"{slot.local(column.name)} = {self._views.computed(slot, column.name)}")
         columns = [slot.local(name) if name in slot.computed else slot.now(name) for name in slot.entity.columns]
         self._source.line(f"{slot.committed} = {row_of([*columns, slot.revision_committed, 'sequence'])}")
+
+    def _next_revision(self, slot: Slot, found: str) -> None:
+        with self._source.block(f"if {found} == U64_MAX:"):
+            self._source.line(f"raise revision_exhausted({slot.name!r})")
+        self._source.line(f"{slot.revision_committed} = {found} + 1")
 
     def _collected(self, name: str, items: list[tuple[str | None, str]]) -> str:
         """Write a tuple of the items whose condition holds; the text that reads it."""
@@ -117,10 +129,20 @@ class CommitWriter:
         return " or ".join(f"d{arm.decide} == {arm.arm}" for arm in sorted(arms))
 
 
-def _change(slot: Slot) -> str:
+def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:
+    """The changes of a mutated slot, each with the condition under which it is one."""
     before = "None" if slot.bind.kind == "create" else slot.row
     after = "None" if slot.bind.kind == "delete" else slot.committed
-    return f"new(Change, ({slot.number}, {slot.key}, {before}, {after}))"
+    change = (condition, f"new(Change, ({slot.number}, {slot.key}, {before}, {after}))")
+    if slot.reads_tombstone:
+        is_there = f"{slot.tombstone} is not None"
+        both = is_there if condition is None else f"({condition}) and {is_there}"
+        return [(both, f"new(Change, ({slot.grave}, {slot.key}, {slot.tombstone}, None))"), change]
+    if slot.bind.kind == "delete":
+        fence = slot.now(slot.lease.fencing_token) if slot.lease else "None"
+        left = f"(*{slot.key}, {fence}, {slot.revision_committed}, sequence)"
+        return [change, (condition, f"new(Change, ({slot.grave}, {slot.key}, None, {left}))")]
+    return [change]
 
 
 def _is_shown(slot: Slot, shown: list[str]) -> bool:

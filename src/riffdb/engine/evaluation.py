@@ -12,7 +12,11 @@ from riffdb.core.layout import Key, Row
 
 
 class Change(NamedTuple):
-    """A mutated row of one slot: None before it was created, None after it was deleted."""
+    """A mutated row of one slot: None before it was created, None after it was deleted.
+
+    A tombstone is a row of a slot of its own: written right after the deletion that leaves it, taken away right before
+    the creation that goes on from it.
+    """
 
     slot: int
     key: Key
@@ -36,7 +40,8 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompiledCommand:
-    """A command as functions. `slots` names the entity of every binding in source order, into the arms of a decide.
+    """A command as functions. `slots` names the entity of every binding in source order, into the arms of a decide, and
+    `tombstones` those of the slots behind them, which hold what is left of the last life of a key.
 
     Stage n is given the inputs and the rows that the stages before it asked for, and gives the (slot, storage key)
     pairs to read next; a pair is left out where the key cannot be computed, and the row of its slot stays None.
@@ -46,6 +51,7 @@ class CompiledCommand:
 
     name: str
     slots: tuple[str, ...]
+    tombstones: tuple[str, ...]
     stages: tuple[Callable[[tuple[Any, ...], Sequence[Row | None]], tuple[tuple[int, Key], ...]], ...]
     partition: Callable[[tuple[Any, ...]], Any]
     evaluate: Callable[[tuple[Any, ...], Sequence[Row | None], int, int], Evaluation]

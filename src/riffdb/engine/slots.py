@@ -27,7 +27,8 @@ class Slot:
     """A binding: its number, its plan, and the names under which generated text holds its parts.
 
     `above` are the bindings above it, `written` the columns that the text keeps in local names, `mutated_in` the places
-    with an effect on it, and `rivals` the slots above it that might name the same row.
+    with an effect on it, and `rivals` the slots above it that might name the same row. `grave` is the number of the
+    slot of its tombstone, where the binding may end or begin a life.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Slot:
     written: set[str] = field(default_factory=set)
     mutated_in: set[Arm | None] = field(default_factory=set)
     rivals: tuple["Slot", ...] = ()
+    grave: int | None = None
 
     @property
     def name(self) -> str:
@@ -70,7 +72,17 @@ class Slot:
         """The revision as it is committed."""
         if not self.mutated_in:
             return self.revision_found
-        return "1" if self.bind.kind == "create" else f"v{self.number}"
+        return f"v{self.number}"
+
+    @property
+    def tombstone(self) -> str:
+        """The tombstone of the key's last life, None if it has none."""
+        return f"g{self.number}"
+
+    @property
+    def reads_tombstone(self) -> bool:
+        """Whether the row may begin here, and so must go on from the tombstone."""
+        return self.bind.kind == "create"
 
     @property
     def computed(self) -> frozenset[str]:
@@ -99,6 +111,9 @@ def lay_out(plan: Plan, command: CommandPlan) -> tuple[Slot, ...]:
     """The slots of a command, in source order."""
     walk = _Walk(plan)
     walk.steps(command.steps, None, {})
+    ending = [slot for slot in walk.slots if slot.bind.kind in ("create", "delete")]
+    for number, slot in enumerate(ending, start=len(walk.slots)):
+        slot.grave = number
     return tuple(walk.slots)
 
 

@@ -40,25 +40,29 @@ def write_stages(command: CommandPlan, slots: tuple[Slot, ...], views: Views, so
 
 def _write_stage(slots: list[Slot], given: frozenset[str], views: Views, source: Source) -> None:
     if all(_is_certain(slot, given) for slot in slots):
-        source.line(f"return {row_of([_pair(slot, views) for slot in slots]) if slots else '()'}")
+        pairs = [pair for slot in slots for pair in _pairs(slot, row_of(texts(slot.bind.key, views.read(slot))))]
+        source.line(f"return {row_of(pairs) if pairs else '()'}")
         return
     source.line("found = ()")
     for slot in slots:
         source.line(note(f"{slot.bind.kind} {slot.bind.entity} as {slot.name}"))
         if _is_certain(slot, given):
-            source.line(f"found += ({_pair(slot, views)},)")
+            pairs = _pairs(slot, row_of(texts(slot.bind.key, views.read(slot))))
+            source.line(f"found += {row_of(pairs)}")
             continue
         with source.block("try:"):
             source.line(f"{slot.key} = {row_of(texts(slot.bind.key, views.read(slot)))}")
             with source.block(f"if None not in {slot.key}:"):
-                source.line(f"found += (({slot.number}, {slot.key}),)")
+                source.line(f"found += {row_of(_pairs(slot, slot.key))}")
         with source.block("except UNREACHED:"):
             source.line("pass")
     source.line("return found")
 
 
-def _pair(slot: Slot, views: Views) -> str:
-    return f"({slot.number}, {row_of(texts(slot.bind.key, views.read(slot)))})"
+def _pairs(slot: Slot, key: str) -> list[str]:
+    """What is read for a slot: its row, and the tombstone that it would go on from."""
+    numbers = (slot.number, slot.grave) if slot.reads_tombstone else (slot.number,)
+    return [f"({number}, {key})" for number in numbers]
 
 
 def _is_certain(slot: Slot, given: frozenset[str]) -> bool:

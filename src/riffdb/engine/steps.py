@@ -7,6 +7,7 @@ it sees, since their payloads are evaluated last.
 from itertools import count
 from typing import NamedTuple
 
+from riffdb.core.layout import TOMBSTONE_FENCE
 from riffdb.core.types import BOOL
 from riffdb.engine.evaluation import Evaluation
 from riffdb.engine.expressions import Scope, constant_text, expression_text, is_direct
@@ -139,8 +140,12 @@ class StepWriter:
     def _set(self, step: SetStep, bound: Bound) -> None:
         place = f"set {step.binding}.{step.field}"
         self._note(place)
+        slot = bound[step.binding]
         text = expression_text(step.value, self._views.now(place, bound))
-        self._source.line(f"{bound[step.binding].local(step.field)} = {text}")
+        if slot.reads_tombstone and slot.lease and step.field == slot.lease.fencing_token:
+            # The literal 0 stands for the fence of the key's last life.
+            text = f"{text} if {slot.tombstone} is None else {slot.tombstone}[{TOMBSTONE_FENCE}] or 0"
+        self._source.line(f"{slot.local(step.field)} = {text}")
 
     def _transition(self, step: TransitionStep, bound: Bound) -> None:
         place = f"transition {step.transition} on {step.binding}"

@@ -1,0 +1,215 @@
+"""Rows that end and begin again, over every store: a key goes on from its last life, whoever ends and begins it."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from riffdb.core.limits import U64_MAX
+from tests.conformance.databases import LOCAL, ORGANIZATION, SECOND, Place, plan_of
+
+JOBS = """
+contract Jobs version 1 {
+  enum State { Waiting, Done }
+  entity Job {
+    key (owner: uuid, number: u64)
+    field state: State
+    field size: u64
+    field lease_owner: optional<uuid>
+    field lease_expires_at: optional<timestamp>
+    field lease_fence: u64
+    field lease_attempts: u64
+    computed doubled: u64 = size + size
+  }
+  entity Tag {
+    key (owner: uuid, number: u64)
+    field text: string<20>
+  }
+  workflow Life {
+    entity Job
+    state state
+    initial Waiting
+    transition Finish from (Waiting) to Done
+    lease work {
+      owner lease_owner  expires_at lease_expires_at  fencing_token lease_fence  attempts lease_attempts
+      duration_seconds (1, 60)
+    }
+  }
+  command Begin {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input size: u64
+    idempotency_key request_key
+    create Job(owner, number) as job else Exists { job: job }
+    set job.size = size
+    set job.lease_attempts = 0
+    set job.lease_fence = 0
+    return Begun { job: job, fence: job.lease_fence, revision: job.revision }
+  }
+  command Claim {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input worker: uuid
+    input expected: u64
+    input seconds: u64
+    idempotency_key request_key
+    mutate Job(owner, number) as job else Missing {}
+    lease claim work on job owner worker duration_seconds seconds revision expected
+      stale Stale { revision: job.revision } unavailable Held {} invalid Invalid {} exhausted Exhausted {}
+    return Claimed { fence: job.lease_fence, attempts: job.lease_attempts }
+  }
+  command Finish {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input worker: uuid
+    input token: u64
+    input expected: u64
+    idempotency_key request_key
+    mutate Job(owner, number) as job else Missing {}
+    lease fence work on job owner worker fencing_token token revision expected
+      stale Stale { revision: job.revision } invalid Foreign {} expired Late {}
+    transition Finish on job revision expected stale Stale { revision: job.revision } illegal Over {}
+    return Finished {}
+  }
+  command End {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input worker: uuid
+    input token: u64
+    input expected: u64
+    idempotency_key request_key
+    delete Job(owner, number) as job else Missing {}
+    lease release work on job owner worker fencing_token token revision expected
+      stale Stale { revision: job.revision } invalid Foreign {}
+    return Ended { job: job, revision: job.revision }
+  }
+  command Tagged {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input text: string<20>
+    idempotency_key request_key
+    create Tag(owner, number) as tag else Exists {}
+    set tag.text = text
+    return Made { tag: tag }
+  }
+  command Untag {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    idempotency_key request_key
+    delete Tag(owner, number) as tag else Missing {}
+    return Gone { tag: tag }
+  }
+}
+"""
+ANN, BEN = str(UUID(int=1)), str(UUID(int=2))
+
+
+@pytest.fixture
+def jobs(empty: Place) -> Place:
+    """A place with `JOBS`."""
+    empty.deploy(plan_of(JOBS, "jobs"))
+    return empty
+
+
+def job(key: str, **values: Any) -> dict[str, Any]:
+    return {"request_key": key, "owner": ORGANIZATION, "number": 1, **values}
+
+
+def live(jobs: Place, life: str) -> None:
+    """One life of job 1 that Ann holds to its end: three revisions, one claim."""
+    begun = jobs.command("Begin", **job(f"begin {life}", size=1))["payload"]
+    revision, fence = int(begun["revision"]), int(begun["fence"])
+    assert jobs.command("Claim", seconds=60, **job(f"claim {life}", worker=ANN, expected=revision))["outcome"] == "Claimed"
+    held = {"worker": ANN, "token": fence + 1, "expected": revision + 1}
+    ended = jobs.command("End", **job(f"end {life}", **held))
+    assert ended["payload"]["revision"] == str(revision + 2)
+
+
+def test_a_key_goes_on_from_its_last_life(jobs: Place) -> None:
+    live(jobs, "1")
+    begun = jobs.command("Begin", **job("again", size=5))
+    assert begun["payload"]["revision"] == begun["payload"]["job"]["revision"] == "4"
+    assert begun["payload"]["fence"] == begun["payload"]["job"]["lease_fence"] == "1"
+    assert begun["payload"]["job"]["lease_attempts"] == "0"
+    assert begun["payload"]["job"]["lease_owner"] is None
+    assert begun["payload"]["job"]["state"] == "Waiting"
+    assert begun["workflow_revisions"] == [{"binding": "job", "revision": "4"}]
+
+
+def test_many_lives_never_go_back(jobs: Place) -> None:
+    for life in range(1, 6):
+        live(jobs, str(life))
+    jobs.reopen()
+    begun = jobs.command("Begin", **job("last", size=1))["payload"]
+    assert (begun["revision"], begun["fence"]) == ("16", "5")
+
+
+def test_a_zombie_of_an_earlier_life_changes_nothing(jobs: Place) -> None:
+    jobs.command("Begin", **job("begin", size=1))
+    jobs.command("Claim", seconds=60, **job("claim", worker=ANN, expected=1))
+    jobs.command("End", **job("end", worker=ANN, token=1, expected=2))
+    jobs.command("Begin", **job("again", size=2))
+    jobs.command("Claim", seconds=60, **job("ben", worker=ANN, expected=4))
+    for expected, outcome in ((2, "Stale"), (5, "Foreign")):
+        late = jobs.command("Finish", **job(f"late {expected}", worker=ANN, token=1, expected=expected))
+        assert late["outcome"] == outcome
+    assert jobs.command("Finish", **job("done", worker=ANN, token=2, expected=5))["outcome"] == "Finished"
+
+
+def test_lives_within_one_batch(jobs: Place) -> None:
+    answers = jobs.together(
+        ("Begin", job("a", size=1)),
+        ("Claim", job("b", worker=ANN, expected=1, seconds=60)),
+        ("End", job("c", worker=ANN, token=1, expected=2)),
+        ("Begin", job("d", size=2)),
+        ("Claim", job("e", worker=BEN, expected=4, seconds=60)),
+        ("End", job("f", worker=BEN, token=2, expected=5)),
+        ("Claim", job("g", worker=BEN, expected=6, seconds=60)),
+        ("Begin", job("h", size=3)),
+    )
+    assert [answer["outcome"] for answer in answers] == [
+        *("Begun", "Claimed", "Ended", "Begun", "Claimed", "Ended", "Missing", "Begun")
+    ]
+    assert jobs.batches[-1] == 8
+    assert (answers[-1]["payload"]["revision"], answers[-1]["payload"]["fence"]) == ("7", "2")
+    jobs.reopen()
+    assert jobs.command("Begin", **job("i", size=3))["payload"]["job"]["revision"] == "7"
+
+
+def test_the_history_of_a_key_goes_through_its_lives(jobs: Place) -> None:
+    live(jobs, "1")
+    ended = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    assert [entry["command"] for entry in ended] == ["Begin", "Claim", "End"]
+    assert [entry["revision"] for entry in ended] == ["1", "2", None]
+    jobs.now += SECOND
+    jobs.command("Begin", **job("again", size=2))
+    begun = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    assert begun[:3] == ended
+    assert (begun[3]["command"], begun[3]["revision"]) == ("Begin", "4")
+    jobs.check_log()
+
+
+def test_a_row_without_a_lease_goes_on_too(jobs: Place) -> None:
+    tag = {"owner": ORGANIZATION, "number": 7}
+    assert jobs.command("Tagged", request_key="a", text="x", **tag)["payload"]["tag"]["revision"] == "1"
+    assert jobs.command("Untag", request_key="b", **tag)["payload"]["tag"]["revision"] == "2"
+    assert jobs.command("Untag", request_key="c", **tag)["outcome"] == "Missing"
+    assert jobs.command("Tagged", request_key="d", text="y", **tag)["payload"]["tag"]["revision"] == "3"
+    assert jobs.command("Tagged", request_key="e", text="y", **tag)["outcome"] == "Exists"
+
+
+def test_a_life_at_the_last_revision_is_the_last(jobs: Place) -> None:
+    tag = {"owner": ORGANIZATION, "number": 7}
+    jobs.command("Tagged", request_key="a", text="x", **tag)
+    jobs.command("Untag", request_key="b", **tag)
+    jobs.put_revision("Tag", (ORGANIZATION.bytes, 7), U64_MAX)
+    error = jobs.refused("Tagged", request_key="c", text="x", **tag)
+    assert error.code == "RDB-E-REVISION-EXHAUSTED"
+    jobs.put_revision("Tag", (ORGANIZATION.bytes, 7), U64_MAX - 1)
+    assert jobs.command("Tagged", request_key="c", text="x", **tag)["payload"]["tag"]["revision"] == str(U64_MAX)
