@@ -125,7 +125,8 @@ def live(jobs: Place, life: str) -> None:
     """One life of job 1 that Ann holds to its end: three revisions, one claim."""
     begun = jobs.command("Begin", **job(f"begin {life}", size=1))["payload"]
     revision, fence = int(begun["revision"]), int(begun["fence"])
-    assert jobs.command("Claim", seconds=60, **job(f"claim {life}", worker=ANN, expected=revision))["outcome"] == "Claimed"
+    claimed = jobs.command("Claim", seconds=60, **job(f"claim {life}", worker=ANN, expected=revision))
+    assert claimed["outcome"] == "Claimed"
     held = {"worker": ANN, "token": fence + 1, "expected": revision + 1}
     ended = jobs.command("End", **job(f"end {life}", **held))
     assert ended["payload"]["revision"] == str(revision + 2)
