@@ -17,6 +17,7 @@ from riffdb.core.layout import Column, Index, Table
 from riffdb.core.records import Batch
 from riffdb.core.stepping import step
 from riffdb.storage import open_store
+from riffdb.storage.layouts import additions
 from riffdb.storage.protocol import Scan, Transaction
 from riffdb.storage.sqlite import connections, log, statements
 from riffdb.storage.sqlite.tables import TableStatements, index_sql, table_sql
@@ -190,6 +191,20 @@ def test_an_update_names_no_column_of_an_index_that_stays() -> None:
     assert written.update(0b010)[0].startswith('UPDATE "order" SET "size" = ?, "price" = ?,')
     assert '"due" = ?' in written.update(0b101)[0]
     assert '"size"' not in written.update(0b101)[0]
+
+
+@pytest.mark.parametrize(
+    ("was", "wanted"),
+    [
+        (Index("i", (0, 1), (False, False)), Index("i", (0, 1), (False, True))),
+        (Index("i", (0, 1), (False, False)), Index("i", (0, 1), (False, False), unique=True)),
+        (Index("i", (0, 1), (False, False)), Index("i", (1, 0), (False, False))),
+    ],
+)
+def test_an_index_that_does_something_else_is_made_anew(was: Index, wanted: Index) -> None:
+    columns = (Column("a", "int"), Column("b", "int"))
+    [addition] = additions({"t": Table("t", columns, (0,), (was,))}, [Table("t", columns, (0,), (wanted,))])
+    assert (addition.dropped, addition.indexes, addition.columns) == ((was,), (wanted,), ())
 
 
 # Failing disks

@@ -72,7 +72,7 @@ def _tell(changes: Sequence[Change], compilation: Compilation) -> None:
         place = f"{facts['file']}:{facts['line']}: " if "file" in facts else ""
         note(f"  {place}{change.verdict}: {change.what}")
         if change.verdict != COMPATIBLE:
-            note(f"    {facts['reason']}")
+            note(f"    {change.reason}")
 
 
 def _placed(change: Change, compilation: Compilation) -> dict[str, Any]:

@@ -21,14 +21,15 @@ INCOMPATIBLE: Verdict = "incompatible"
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One change from the deployed contract to another. `kind` is its rule; `member` the part of the declaration that
-    it is about, empty for the whole; `entity` the one whose rows or leases may lift it."""
+    """One change from the deployed contract to another. `kind` is its rule, `reason` why it has its class; `member` the
+    part of the declaration that it is about, empty for the whole; `entity` the one whose rows or leases may lift it."""
 
     verdict: Verdict = msgspec.field(name="class")
     kind: str
     family: str
     declaration: str
     what: str
+    reason: str
     member: str = ""
     entity: str = ""
 
@@ -56,13 +57,14 @@ class Rule:
 
 def change(kind: str, family: str, declaration: str, what: str, member: str = "", entity: str = "") -> Change:
     """A change of that kind, with the class that the table gives it."""
-    return Change(RULES[kind].verdict, kind, family, declaration, what, member, entity)
+    rule = RULES[kind]
+    return Change(rule.verdict, kind, family, declaration, what, rule.reason, member, entity)
 
 
 def change_json(found: Change) -> dict[str, str]:
-    """A change as it is told over the wire, with the reason for its class."""
+    """A change as it is told over the wire."""
     facts: dict[str, str] = msgspec.to_builtins(found)
-    return {**facts, "reason": RULES[found.kind].reason}
+    return facts
 
 
 def change_of(told: object) -> Change:
