@@ -1,5 +1,6 @@
 """Rows that end and begin again, over every store: a key goes on from its last life, whoever ends and begins it."""
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -86,6 +87,55 @@ contract Jobs version 1 {
     lease release work on job owner worker fencing_token token revision expected
       stale Stale { revision: job.revision } invalid Foreign {}
     return Ended { job: job, revision: job.revision }
+  }
+  entity Counter {
+    key (owner: uuid, number: u64)
+    field state: State
+    field total: u64
+    field label: string<20> = "none"
+    field last: optional<u64>
+    computed next: u64 = total + 1
+  }
+  workflow Counting {
+    entity Counter
+    state state
+    initial Waiting
+  }
+  event Counted { partition_by (owner) owner: uuid total: u64 revision: u64 }
+  command Count {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input by: u64
+    input label: string<20>
+    idempotency_key request_key
+    init_or_mutate Counter(owner, number) as counter initialize { total: by * 10, label: label }
+    require small: counter.total < 1000 else TooMuch { by: by }
+    set counter.total = counter.total + by
+    set counter.last = by
+    emit Counted { owner: owner, total: counter.total, revision: counter.revision }
+    return Counted { counter: counter, next: counter.next }
+  }
+  command Touch {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input hard: bool
+    idempotency_key request_key
+    init_or_mutate Counter(owner, number) as counter initialize { total: 0 }
+    decide counter {
+      when hard apply { set counter.last = 0 }
+      otherwise apply {}
+    }
+    return Touched { counter: counter }
+  }
+  command Uncount {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    idempotency_key request_key
+    delete Counter(owner, number) as counter else Missing {}
+    return Uncounted {}
   }
   command Tagged {
     input request_key: string<64>
@@ -214,3 +264,61 @@ def test_a_life_at_the_last_revision_is_the_last(jobs: Place) -> None:
     assert error.code == "RDB-E-REVISION-EXHAUSTED"
     jobs.put_revision("Tag", (ORGANIZATION.bytes, 7), U64_MAX - 1)
     assert jobs.command("Tagged", request_key="c", text="x", **tag)["payload"]["tag"]["revision"] == str(U64_MAX)
+
+
+# --- rows that begin when they are missing ---------------------------------------------------------------------------
+
+
+def counted(jobs: Place, key: str, command: str = "Count", **values: Any) -> Any:
+    """The answer of a command on counter 3."""
+    return jobs.command(command, request_key=key, owner=ORGANIZATION, number=3, **values)
+
+
+def test_a_row_that_is_missing_is_created_and_then_changed_in_one_revision(jobs: Place) -> None:
+    first = counted(jobs, "a", by=2, label="first")
+    assert first["payload"]["counter"] == {
+        "owner": str(ORGANIZATION),
+        "number": "3",
+        "state": "Waiting",
+        "total": "22",
+        "label": "first",
+        "last": "2",
+        "next": "23",
+        "revision": "1",
+    }
+    assert first["payload"]["next"] == "23"
+    assert first["workflow_revisions"] == [{"binding": "counter", "revision": "1"}]
+    second = counted(jobs, "b", by=5, label="second")["payload"]["counter"]
+    assert (second["total"], second["label"], second["last"], second["revision"]) == ("27", "first", "5", "2")
+
+
+def test_a_failure_creates_nothing(jobs: Place) -> None:
+    assert counted(jobs, "a", by=100, label="x")["outcome"] == "TooMuch"
+    assert counted(jobs, "b", "Uncount")["outcome"] == "Missing"
+
+
+def test_without_an_effect_only_a_missing_row_is_mutated(jobs: Place) -> None:
+    created = counted(jobs, "a", "Touch", hard=False)
+    assert created["payload"]["counter"]["revision"] == "1"
+    assert created["payload"]["counter"]["label"] == "none"
+    left = counted(jobs, "b", "Touch", hard=False)
+    assert (left["payload"]["counter"], left["workflow_revisions"]) == (created["payload"]["counter"], [])
+    changed = counted(jobs, "c", "Touch", hard=True)
+    assert changed["payload"]["counter"] == created["payload"]["counter"] | {"last": "0", "revision": "2"}
+    assert changed["workflow_revisions"] == [{"binding": "counter", "revision": "2"}]
+
+
+def test_a_row_that_begins_again_goes_on_from_its_last_life(jobs: Place) -> None:
+    counted(jobs, "a", by=1, label="x")
+    counted(jobs, "b", "Uncount")
+    assert counted(jobs, "c", by=1, label="y")["payload"]["counter"]["revision"] == "3"
+    history = jobs.run(jobs.database.history(LOCAL, "Counter", [str(ORGANIZATION), "3"]))
+    assert [entry["command"] for entry in history] == ["Count", "Uncount", "Count"]
+
+
+def test_beginning_and_changing_within_one_batch(jobs: Place) -> None:
+    number = {"owner": ORGANIZATION, "number": 3, "by": 1, "label": "x"}
+    answers = jobs.together(*(("Count", {"request_key": f"k{place}", **number}) for place in range(4)))
+    assert [answer["payload"]["counter"]["total"] for answer in answers] == ["11", "12", "13", "14"]
+    events = [event for record in jobs.check_log() for event in json.loads(record.events)]
+    assert [event["fields"]["revision"] for event in events] == ["1", "2", "3", "4"]

@@ -29,7 +29,7 @@ def lower_binding(command: CommandDraft, path: Path, statement: BindStmt, arm: D
     command.rows.append(bound)
     if statement.kind == "create":
         path.assigned[bound.name] = set()
-    if statement.kind == "init_or_mutate" or (otherwise is None and statement.kind != "maybe"):
+    if otherwise is None and statement.kind not in ("maybe", "init_or_mutate"):
         return None
     return BindStep(statement.kind, bound.name, bound.entity.plan.name, bound.key, otherwise, bound.stage)
 
@@ -77,9 +77,7 @@ def _is_supported(command: CommandDraft, statement: BindStmt) -> bool:
         if workflow is not None and workflow.lease is not None:
             message = f"`{statement.entity.text}` has a lease, so its rows are created and changed by separate commands"
             collector.error("RDB-C422", message, statement.entity.span, help="use `create` and `mutate`")
-        else:
-            collector.unsupported("`init_or_mutate`", statement.entity.span)
-        return False
+            return False
     if statement.unique is not None:
         collector.unsupported("a look-up by a unique", statement.unique.span)
         return False
@@ -131,7 +129,7 @@ def _is_known_early(command: CommandDraft, path: Path, value: Expression, writte
 
 
 def _is_changed(path: Path, leaf: Field | Revision) -> bool:
-    is_created = path.bound[leaf.binding].statement.kind == "create"
+    is_created = path.bound[leaf.binding].may_be_new
     return is_created or (isinstance(leaf, Field) and (leaf.binding, leaf.name) in path.written)
 
 
@@ -209,7 +207,7 @@ def _check_workflow(command: CommandDraft, bound: Bound) -> None:
     statement, workflow = bound.statement, bound.workflow
     if workflow is None:
         return
-    if statement.kind == "create" and workflow.initial is None:
+    if bound.may_be_new and workflow.initial is None:
         decl = command.draft.declared.workflows[workflow.name]
         command.collector.error(
             "RDB-C421",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from riffdb.compiler.bindings import lower_binding
 from riffdb.compiler.effects import lower_emit, lower_set, lower_transition
 from riffdb.compiler.expressions import lower_condition
+from riffdb.compiler.initializing import lower_initialize
 from riffdb.compiler.leases import lower_lease
 from riffdb.compiler.operands import arm_head, bound_row
 from riffdb.compiler.path import Bound, CommandDraft, Path, committed, failed, now, unset_fields
@@ -59,6 +60,8 @@ def _statement(
     command: CommandDraft, path: Path, statement: Stmt, arm: DecideStmt | None, rest: Sequence[Stmt]
 ) -> Step | None:
     match statement:
+        case BindStmt(kind="init_or_mutate"):
+            return lower_initialize(command, path, statement, lower_binding(command, path, statement, arm))
         case BindStmt():
             return lower_binding(command, path, statement, arm)
         case RequireStmt():

@@ -30,26 +30,37 @@ def lower_set(command: CommandDraft, path: Path, statement: SetStmt, arm: Decide
         return None
     if not _is_settable(command, bound, statement):
         return None
+    scope = now(command, path)  # in which a created row's field has no value yet
+    if bound.statement.kind == "create":
+        path.assigned[bound.name].add(statement.field.text)
+    found = settable_value(command, bound, statement, scope)
+    if found is None:
+        return None
+    field, value = found
+    path.change(bound, {field.name: not value.type.optional})
+    return SetStep(bound.name, field.name, value)
+
+
+def settable_value(
+    command: CommandDraft, bound: Bound, statement: SetStmt, scope: Scope
+) -> tuple[FieldPlan, Expression] | None:
+    """The field that a command may set, and the value that it gets; what is wrong with either is reported."""
     field = next((part for part in bound.entity.plan.fields if part.name == statement.field.text), None)
     if field is None:
         _report_unsettable(command, bound, statement.field)
         command.sets_unknown = True
         return None
-    scope = now(command, path)  # in which a created row's field has no value yet
-    if bound.statement.kind == "create":
-        path.assigned[bound.name].add(field.name)
     if not _is_commands_own(command, bound, statement):
         return None
     value = lower(statement.value, scope, field.type, command.collector)
     if value is None or not _keeps_secrets(command, field, value, scope, statement):
         return None
-    path.change(bound, {field.name: not value.type.optional})
-    return SetStep(bound.name, field.name, value)
+    return field, value
 
 
 def _is_settable(command: CommandDraft, bound: Bound, statement: SetStmt) -> bool:
     kind = bound.statement.kind
-    if kind in ("mutate", "create"):
+    if kind in ("mutate", "create", "init_or_mutate"):
         return True
     message = f"`{bound.name}` is bound by `{kind}`, so nothing in it can be set"
     help_text = "a row that is deleted keeps its values" if kind == "delete" else "bind it by `mutate`"
@@ -81,7 +92,7 @@ def _is_commands_own(command: CommandDraft, bound: Bound, statement: SetStmt) ->
     if workflow is None:
         return True
     if name == workflow.state:
-        created = bound.statement.kind == "create"
+        created = bound.statement.kind != "mutate"
         message = f"`{name}` is the state of the workflow `{workflow.name}`, which transitions alone change"
         help_text = "leave it out; `initial` gives it" if created else "use a transition of the workflow"
         command.collector.error("RDB-C417", message, statement.field.span, help=help_text)

@@ -45,6 +45,11 @@ class Bound:
         changed = self.statement.kind in ("mutate", "delete")
         return changed and self.workflow is not None and self.workflow.lease is not None
 
+    @property
+    def may_be_new(self) -> bool:
+        """Whether the row may begin in this command."""
+        return self.statement.kind in ("create", "init_or_mutate")
+
     def key_value(self, column: str) -> Expression | None:
         """The expression that a key column of this row is bound by."""
         names = self.entity.plan.storage_key
@@ -159,8 +164,9 @@ def failed(
         refused[missing.text] = f"`{missing.text}` is not there in this case, so nothing of it can be shown"
     rows = {}
     for name, bound in path.bound.items():
-        if bound.statement.kind == "create":
-            refused[name] = f"`{name}` is created here, and a failure shows rows as they were before the command"
+        if bound.may_be_new:
+            how = "is" if bound.statement.kind == "create" else "may be"
+            refused[name] = f"`{name}` {how} created here, and a failure shows rows as they were before the command"
         else:
             rows[name] = _row(bound, {})
     facts = frozenset() if condition is None else facts_if(condition, holds=False)
@@ -213,6 +219,8 @@ def unset_fields(bound: Bound, path: Path) -> list[str]:
 def _not_yet(bound: Bound, path: Path) -> dict[str, str]:
     """Why columns of a row that is being created cannot be read yet."""
     name = bound.statement.name.text
+    if bound.statement.kind == "init_or_mutate":
+        return {"revision": f"`{name}` may be created here, and has no revision before the command then"}
     if bound.statement.kind != "create":
         return {}
     unset = set(unset_fields(bound, path))

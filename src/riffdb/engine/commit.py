@@ -23,7 +23,7 @@ class CommitWriter:
 
     def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
         self._plan, self._command, self._views, self._source = plan, command, views, source
-        self._mutated = [slot for slot in slots if slot.mutated_in]
+        self._mutated = [slot for slot in slots if slot.is_changed]
         self._applying = [
             {Arm(decide, number) for number, branch in enumerate(step.arms) if branch.none is None}
             for decide, step in enumerate(step for step in command.steps if isinstance(step, DecideStep))
@@ -37,7 +37,7 @@ class CommitWriter:
         self._source.line(note("commit"))
         for slot in self._mutated:
             self._successor(slot, shown)
-        mutated = [(self._condition(slot.mutated_in), slot) for slot in self._mutated]
+        mutated = [(self._mutates(slot), slot) for slot in self._mutated]
         changes = self._collected(
             "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
         )
@@ -71,7 +71,7 @@ class CommitWriter:
         return payload_text(self._command, answer.use, self._views.committed(f"return {answer.use.name}", answer.bound))
 
     def _successor(self, slot: Slot, shown: list[str]) -> None:
-        condition = self._condition(slot.mutated_in)
+        condition = self._mutates(slot)
         if condition is None:
             self._successor_lines(slot, shown)
             return
@@ -85,11 +85,13 @@ class CommitWriter:
                 self._source.line(f"{slot.committed} = {slot.row}")
 
     def _successor_lines(self, slot: Slot, shown: list[str]) -> None:
-        if slot.reads_tombstone:
-            found = f"{slot.tombstone}[{TOMBSTONE_REVISION}]"
-            self._source.line(f"{slot.revision_committed} = 1")
-            with self._source.block(f"if {slot.tombstone} is not None:"):
-                self._next_revision(slot, found)
+        if slot.bind.kind == "create":
+            self._first_revision(slot)
+        elif slot.reads_tombstone:
+            with self._source.block(f"if {slot.row} is None:"):
+                self._first_revision(slot)
+            with self._source.block("else:"):
+                self._next_revision(slot, slot.revision_found)
         else:
             self._next_revision(slot, slot.revision_found)
         if slot.bind.kind == "delete" and not _is_shown(slot, shown):
@@ -98,6 +100,22 @@ class CommitWriter:
             self._source.line(f"{slot.local(column.name)} = {self._views.computed(slot, column.name)}")
         columns = [slot.local(name) if name in slot.computed else slot.now(name) for name in slot.entity.columns]
         self._source.line(f"{slot.committed} = {row_of([*columns, slot.revision_committed, 'sequence'])}")
+
+    def _mutates(self, slot: Slot) -> str | None:
+        """The condition under which the command mutates the row; None when every success does."""
+        if slot.bind.kind != "init_or_mutate":
+            return self._condition(slot.mutated_in)
+        effects = self._condition(slot.mutated_in) if slot.mutated_in else ""
+        reached = self._condition({slot.arm})
+        if effects is None:
+            return reached
+        is_new = f"{slot.row} is None" if reached is None else f"({reached}) and {slot.row} is None"
+        return f"{is_new} or {effects}" if effects else is_new
+
+    def _first_revision(self, slot: Slot) -> None:
+        self._source.line(f"{slot.revision_committed} = 1")
+        with self._source.block(f"if {slot.tombstone} is not None:"):
+            self._next_revision(slot, f"{slot.tombstone}[{TOMBSTONE_REVISION}]")
 
     def _next_revision(self, slot: Slot, found: str) -> None:
         with self._source.block(f"if {found} == U64_MAX:"):
@@ -136,6 +154,8 @@ def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:
     change = (condition, f"new(Change, ({slot.number}, {slot.key}, {before}, {after}))")
     if slot.reads_tombstone:
         is_there = f"{slot.tombstone} is not None"
+        if slot.bind.kind == "init_or_mutate":
+            is_there = f"{slot.row} is None and {is_there}"
         both = is_there if condition is None else f"({condition}) and {is_there}"
         return [(both, f"new(Change, ({slot.grave}, {slot.key}, {slot.tombstone}, None))"), change]
     if slot.bind.kind == "delete":

@@ -60,7 +60,7 @@ class Slot:
     @property
     def committed(self) -> str:
         """The row as it is committed."""
-        return f"n{self.number}" if self.mutated_in else self.row
+        return f"n{self.number}" if self.is_changed else self.row
 
     @property
     def revision_found(self) -> str:
@@ -70,7 +70,7 @@ class Slot:
     @property
     def revision_committed(self) -> str:
         """The revision as it is committed."""
-        if not self.mutated_in:
+        if not self.is_changed:
             return self.revision_found
         return f"v{self.number}"
 
@@ -82,7 +82,12 @@ class Slot:
     @property
     def reads_tombstone(self) -> bool:
         """Whether the row may begin here, and so must go on from the tombstone."""
-        return self.bind.kind == "create"
+        return self.bind.kind in ("create", "init_or_mutate")
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the command may mutate the row at all."""
+        return bool(self.mutated_in) or self.bind.kind == "init_or_mutate"
 
     @property
     def computed(self) -> frozenset[str]:
@@ -111,7 +116,7 @@ def lay_out(plan: Plan, command: CommandPlan) -> tuple[Slot, ...]:
     """The slots of a command, in source order."""
     walk = _Walk(plan)
     walk.steps(command.steps, None, {})
-    ending = [slot for slot in walk.slots if slot.bind.kind in ("create", "delete")]
+    ending = [slot for slot in walk.slots if slot.reads_tombstone or slot.bind.kind == "delete"]
     for number, slot in enumerate(ending, start=len(walk.slots)):
         slot.grave = number
     return tuple(walk.slots)
@@ -148,7 +153,7 @@ class _Walk:
         )
         if step.kind in ("create", "delete"):
             slot.mutated_in.add(arm)
-        if step.kind == "create":
+        if slot.reads_tombstone:
             slot.written.update(part.name for part in (*entity.key, *entity.fields))
         self.slots.append(slot)
         return slot

@@ -103,6 +103,7 @@ class StepWriter:
         for rival in slot.rivals:
             with self._source.block(f"if {slot.key} == {rival.key}:"):
                 self._source.line(f"raise aliased({rival.name!r}, {slot.name!r})")
+        above = dict(bound)
         bound[step.name] = slot
         if step.otherwise is not None:
             is_there = "is not None" if step.kind == "create" else "is None"
@@ -111,13 +112,28 @@ class StepWriter:
         if step.kind == "create":
             self._start(slot)
         elif step.kind in ("mutate", "delete"):
-            for column in slot.entity.columns:
-                if column in slot.written:
-                    self._source.line(f"{slot.local(column)} = {slot.found(column)}")
+            self._take(slot)
+        elif step.kind == "init_or_mutate":
+            with self._source.block(f"if {slot.row} is None:"):
+                for column, text in zip(slot.entity.storage_key, key, strict=True):
+                    self._source.line(f"{slot.local(column)} = {text}")
+                self._start(slot)
+                for part in step.initialize:
+                    place = f"initialize {step.name}.{part.name}"
+                    text = expression_text(part.value, self._views.now(place, above))
+                    self._source.line(f"{slot.local(part.name)} = {text}")
+            with self._source.block("else:"):
+                self._take(slot)
 
     def _needs_key(self, slot: Slot) -> bool:
         is_compared = slot.rivals or any(slot in other.rivals for other in self._slots)
-        return bool(slot.mutated_in or is_compared or not all(is_direct(part) for part in slot.bind.key))
+        return bool(slot.is_changed or is_compared or not all(is_direct(part) for part in slot.bind.key))
+
+    def _take(self, slot: Slot) -> None:
+        """The columns of a row that is there before its steps."""
+        for column in slot.entity.columns:
+            if column in slot.written:
+                self._source.line(f"{slot.local(column)} = {slot.found(column)}")
 
     def _start(self, slot: Slot) -> None:
         """The columns of a created row before its steps: initial state, defaults, nulls."""

@@ -65,7 +65,7 @@ class Views:
         )
 
     def _field_now(self, slot: Slot, column: str) -> Term:
-        if column in slot.computed and slot.mutated_in:
+        if column in slot.computed and slot.is_changed:
             return self._computed(slot, column)
         return Term(slot.now(column), ATOM)
 
@@ -99,4 +99,4 @@ def texts(expressions: tuple[Expression, ...], scope: Scope) -> list[str]:
 
 def _field_committed(slot: Slot, column: str) -> str:
     # A computed column is formed once, when the row is; before that an expression reads through to stored columns.
-    return slot.local(column) if column in slot.computed and slot.mutated_in else slot.now(column)
+    return slot.local(column) if column in slot.computed and slot.is_changed else slot.now(column)
