@@ -11,10 +11,9 @@ from riffdb.compiler.collector import Collector
 from riffdb.compiler.conditions import Odd, calculated_side
 from riffdb.compiler.draft import EntityDraft
 from riffdb.compiler.entities import encoded_bytes
-from riffdb.compiler.expressions import leaves
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.limits import KEY_BYTES_MAX
-from riffdb.plan.expressions import Binary, Call, Expression, Field
+from riffdb.plan.expressions import Binary, Call, Expression, Field, leaves
 from riffdb.syntax.tree import ComputedMember, EntityDecl, FromStmt, IndexMember
 
 _WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "over", "%": "modulo"}

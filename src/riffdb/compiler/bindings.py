@@ -8,12 +8,12 @@ Absent: what is done to the rows (`effects`, `leases`).
 from dataclasses import replace
 
 from riffdb.compiler.draft import EntityDraft
-from riffdb.compiler.expressions import leaves, lower, rebuilt
+from riffdb.compiler.expressions import lower, rebuilt
 from riffdb.compiler.path import Bound, CommandDraft, Path, failed, found, now
 from riffdb.core.diagnostics import Related
 from riffdb.core.spans import Span
 from riffdb.plan.commands import BindStep, OutcomeUse
-from riffdb.plan.expressions import Constant, Expression, Field, Input, Revision, Row
+from riffdb.plan.expressions import Constant, Expression, Field, Input, Revision, leaves
 from riffdb.syntax.tree import BindStmt, DecideStmt, Expr
 
 
@@ -122,27 +122,12 @@ def _is_known_early(command: CommandDraft, path: Path, value: Expression, writte
             message = f"a key is known before anything is changed, and this rests on an effect on `{leaf.binding}`"
             command.collector.error("RDB-C522", message, written.span, help="bind the row before the effect")
             return False
-        if _is_narrowed(command, path, leaf):
-            command.collector.unsupported("a key that rests on what may be null or absent", written.span)
-            return False
     return True
 
 
 def _is_changed(path: Path, leaf: Field | Revision) -> bool:
     is_created = path.bound[leaf.binding].may_be_new
     return is_created or (isinstance(leaf, Field) and (leaf.binding, leaf.name) in path.written)
-
-
-def _is_narrowed(command: CommandDraft, path: Path, leaf: Expression) -> bool:
-    match leaf:
-        case Input(type=kind, name=name):
-            return kind != command.inputs[name].type
-        case Field(type=kind, binding=binding, name=name):
-            bound = path.bound[binding]
-            return bound.statement.kind == "maybe" or kind != bound.entity.types[name]
-        case Revision(binding=binding) | Row(binding=binding):
-            return path.bound[binding].statement.kind == "maybe"
-    return False
 
 
 def keys_replaced(path: Path, value: Expression) -> Expression:

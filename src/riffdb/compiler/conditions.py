@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from riffdb.compiler.expressions import leaves
 from riffdb.core.spans import Span
 from riffdb.core.types import BOOL
 from riffdb.plan.expressions import (
@@ -23,6 +22,7 @@ from riffdb.plan.expressions import (
     Revision,
     TransactionTime,
     Unary,
+    leaves,
 )
 from riffdb.plan.queries import BoundPlan
 from riffdb.syntax.tree import BinaryExpr, Expr

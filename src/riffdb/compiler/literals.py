@@ -73,11 +73,8 @@ def _checked(
 def _text(literal: LiteralExpr, hint: Type | None, collector: Collector) -> Constant | None:
     text = str(literal.value)
     size = len(text.encode())
-    if hint is not None and hint.kind in ("timestamp", "date"):
+    if hint is not None and hint.kind in ("timestamp", "date", "uuid", "bytes"):
         return _decoded(literal, text, hint, collector)
-    if hint is not None and hint.kind in ("uuid", "bytes"):
-        collector.unsupported(f"a literal of type `{hint.required}`", literal.span)
-        return None
     bound = hint.bound if hint is not None and hint.kind == "string" else TEXT_BYTES_MAX
     if size > bound:
         collector.error("RDB-C210", f"this text has {size} bytes, and at most {bound} fit here", literal.span)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, EntityDraft
-from riffdb.compiler.expressions import leaves
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.outcomes import Outcomes
 from riffdb.compiler.scope import Facts, RowScope, Scope, facts_if
@@ -18,7 +17,7 @@ from riffdb.core.spans import Span
 from riffdb.core.types import Type
 from riffdb.plan.commands import InputPlan
 from riffdb.plan.declarations import WorkflowPlan
-from riffdb.plan.expressions import Expression, Field
+from riffdb.plan.expressions import Expression, Field, leaves
 from riffdb.syntax.tree import BindStmt, CommandDecl, DecideStmt, Name
 
 

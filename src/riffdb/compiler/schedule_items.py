@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from riffdb.compiler.access_paths import index_line, index_name
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
-from riffdb.compiler.expressions import leaves
 from riffdb.compiler.scheduled_commands import Leased, Scheduled
 from riffdb.compiler.steps import is_on_every_path
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.spans import Span
 from riffdb.core.types import TIMESTAMP
 from riffdb.plan.commands import SetStep, Step, TransitionStep
-from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime
+from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime, leaves
 from riffdb.plan.queries import ManyPlan, QueryPlan
 from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
 

@@ -24,7 +24,7 @@ from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compi
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, PayloadField
 from riffdb.plan.declarations import EntityPlan
-from riffdb.plan.expressions import Expression, Input, Param
+from riffdb.plan.expressions import Expression, Input, leaves
 from riffdb.plan.identity import plan_hash
 from riffdb.plan.plan import from_json
 from riffdb.plan.queries import QueryPlan
@@ -206,7 +206,5 @@ def stored_plan(entry: DeployedContract) -> Plan:
 
 
 def _names_in(expression: Expression) -> frozenset[str]:
-    """Names of the inputs or parameters in the expression of a partition."""
-    if isinstance(expression, Input | Param):
-        return frozenset([expression.name])
-    raise AssertionError("a partition is one input or parameter")
+    """Names of the inputs in the expression of a partition."""
+    return frozenset(leaf.name for leaf in leaves(expression) if isinstance(leaf, Input))

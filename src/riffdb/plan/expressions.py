@@ -158,3 +158,19 @@ Expression: TypeAlias = (
     | Conditional
     | Call
 )
+
+
+def leaves(expression: Expression) -> list[Expression]:
+    """Every node of the expression that has no operands, in source order."""
+    match expression:
+        case Unary(operand=inner) | IsNull(operand=inner):
+            return leaves(inner)
+        case Binary(left=left, right=right):
+            return leaves(left) + leaves(right)
+        case Among(operand=inner, options=options):
+            return leaves(inner) + [leaf for option in options for leaf in leaves(option)]
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            return leaves(condition) + leaves(then) + leaves(otherwise)
+        case Call(arguments=arguments):
+            return [leaf for argument in arguments for leaf in leaves(argument)]
+    return [expression]
