@@ -29,7 +29,7 @@ Declared = CommandDecl | ReimportDecl
 
 def is_whole(decl: Declared, command: CommandPlan) -> bool:
     """Whether every statement has its step; one that has none was refused, and what rests on it is not judged."""
-    return sum(1 for _ in _statements(decl)) == sum(1 for _ in all_steps(command.steps))
+    return sum(1 for _ in statements(decl)) == sum(1 for _ in all_steps(command.steps))
 
 
 def command_place(decl: Declared) -> Related:
@@ -53,7 +53,7 @@ def outcome_places(decl: Declared, name: str) -> tuple[Related, ...]:
 
 def operand_places(decl: Declared, names: Sequence[str]) -> tuple[Related, ...]:
     """The first operand that is each of these inputs."""
-    operands = [operand for stmt in _statements(decl) for operand in _operands(stmt)]
+    operands = [operand for stmt in statements(decl) for operand in _operands(stmt)]
     found: list[Related] = []
     for name in names:
         uses = [part for part in operands if isinstance(part.value, NameExpr) and part.value.name.text == name]
@@ -63,7 +63,7 @@ def operand_places(decl: Declared, names: Sequence[str]) -> tuple[Related, ...]:
 
 def step_place(decl: Declared, step: Step) -> Related:
     """The statement of a binding, a require or a decide."""
-    for stmt in _statements(decl):
+    for stmt in statements(decl):
         if isinstance(stmt, BindStmt) and isinstance(step, BindStep) and stmt.name.text == step.name:
             return Related("the statement", stmt.span)
         if isinstance(stmt, RequireStmt) and isinstance(step, RequireStep) and stmt.name.text == step.name:
@@ -73,7 +73,8 @@ def step_place(decl: Declared, step: Step) -> Related:
     return command_place(decl)
 
 
-def _statements(decl: Declared) -> Iterator[Stmt]:
+def statements(decl: Declared) -> Iterator[Stmt]:
+    """Every statement, those of all arms among them."""
     for stmt in decl.body if isinstance(decl, CommandDecl) else ():
         yield stmt
         if isinstance(stmt, DecideStmt):
@@ -86,7 +87,7 @@ def _operands(stmt: Stmt) -> tuple[OperandClause, ...]:
 
 
 def _outcomes(decl: Declared) -> Iterator[Outcome]:
-    for stmt in _statements(decl):
+    for stmt in statements(decl):
         match stmt:
             case BindStmt(otherwise=outcome) | RequireStmt(otherwise=outcome) if outcome is not None:
                 yield outcome

@@ -10,6 +10,7 @@ from riffdb.plan.commands import (
     BindStep,
     CommandPlan,
     DecideStep,
+    ForStep,
     LeaseStep,
     OutcomeUse,
     RequireStep,
@@ -19,12 +20,14 @@ from riffdb.plan.commands import (
 
 
 def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
-    """Every step, those of all arms among them."""
+    """Every step, those of all arms and of the loop among them."""
     for step in steps:
         yield step
         if isinstance(step, DecideStep):
             for arm in step.arms:
                 yield from all_steps(arm.steps)
+        elif isinstance(step, ForStep):
+            yield from all_steps(step.steps)
 
 
 def answers(command: CommandPlan) -> list[OutcomeUse]:

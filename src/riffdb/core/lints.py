@@ -1,4 +1,4 @@
-"""The lints: every warning of the compiler by name, with its code, its level when nothing is said, and what it finds.
+"""The lints: every warning of the compiler by name, with its code, its level where nothing is said, and what it finds.
 
 A name, once published, keeps its meaning, as its code does. What a lint finds is sound as a contract: it compiles and
 runs, and is most likely not meant. Absent: the checks, which stand in `compiler/lints`, and who sets a level.
@@ -26,5 +26,15 @@ LINTS: dict[str, Lint] = {
         Lint("unused-input", "RDB-C901"),
         Lint("unused-parameter", "RDB-C902"),
         Lint("unused-binding", "RDB-C903"),
+        Lint("unused-type", "RDB-C904"),
+        Lint("unused-event", "RDB-C905"),
+        Lint("unused-entity", "RDB-C906"),
+        Lint("unused-index", "RDB-C907"),
+        Lint("unused-transition", "RDB-C908"),
+        Lint("unreachable-state", "RDB-C909"),
+        Lint("no-way-out", "RDB-C910"),
+        Lint("unclaimed-lease", "RDB-C911"),
+        Lint("unreleased-lease", "RDB-C912"),
+        Lint("impossible-outcome", "RDB-C913"),
     )
 }

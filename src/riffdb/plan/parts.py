@@ -5,9 +5,11 @@ of a source is made of the same stuff. Absent: order of evaluation, and which of
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 
+from riffdb.core.spans import Span
 from riffdb.core.types import Type
 
 
@@ -20,8 +22,17 @@ def parts_of(part: object) -> Iterator[object]:
             waiting.extend(reversed(part))
         elif isinstance(part, msgspec.Struct):
             yield part
-            waiting.extend([getattr(part, name) for name in reversed(part.__struct_fields__)])
+            for name in _inner(type(part)):
+                value = getattr(part, name)
+                if value:  # neither None nor empty
+                    waiting.append(value)
         elif isinstance(part, Type):
             yield part
-            if part.element is not None:
-                waiting.append(part.element)
+            waiting.append(part.element)
+
+
+@cache
+def _inner(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields that may hold parts, the last one first."""
+    leaves = (str, int, bool, Span, str | None)
+    return tuple(name for name, held in reversed(kind.__annotations__.items()) if held not in leaves)

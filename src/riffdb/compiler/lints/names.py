@@ -1,60 +1,36 @@
 """Names within a command, query or stream that nothing there uses: inputs, service values, parameters, bindings.
 
-Uses are looked for in the tree, where they stand as they were written. A binding is unused only if it does nothing
+A binding is unused only if it does nothing
 else: `read` refuses what is not there, and `one` too, so these may stand for that alone.
 Absent: judging whether a use matters.
 """
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
+from riffdb.compiler.lints.uses import Uses
+from riffdb.compiler.places import statements
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.spans import Span
-from riffdb.plan.parts import parts_of
-from riffdb.syntax.tree import (
-    BindStmt,
-    CommandDecl,
-    DecideStmt,
-    InputDecl,
-    MemberExpr,
-    NameExpr,
-    ParamExpr,
-    QueryDecl,
-    ReimportDecl,
-    StreamDecl,
-)
+from riffdb.syntax.tree import BindStmt, CommandDecl, InputDecl, QueryDecl, ReimportDecl, StreamDecl
 
 
-def find_unused_names(draft: Draft, collector: Collector) -> None:
+def find_unused_names(draft: Draft, uses: Uses, collector: Collector) -> None:
     """Report inputs, service values, parameters and bindings that nothing uses."""
     for command in draft.declared.commands.values():
-        _command(draft, command, collector)
+        used = uses.values_of(command)
+        _inputs(draft, command, used, collector)
+        if isinstance(command, CommandDecl):
+            _absent_rows(command, used, collector)
     for query in draft.declared.queries.values():
-        _parameters(query, collector)
-        _query_bindings(query, collector)
+        _parameters(query, uses.values_of(query), collector)
+        _query_bindings(query, uses.values_of(query), collector)
     for stream in draft.declared.streams.values():
-        _parameters(stream, collector)
+        _parameters(stream, uses.values_of(stream), collector)
 
 
-def _command(draft: Draft, command: CommandDecl | ReimportDecl, collector: Collector) -> None:
-    used: set[str] = set()
-    absent_rows: list[BindStmt] = []
-    for part in parts_of(command):
-        match part:
-            case NameExpr(name=name) | MemberExpr(owner=name):
-                used.add(name.text)
-            case DecideStmt(binding=name):
-                used.add(name.text)
-            case BindStmt(kind="maybe"):
-                absent_rows.append(part)
-    if command.idempotency_key is not None:
-        used.add(command.idempotency_key.text)
-    if isinstance(command, ReimportDecl):
-        used.add(command.source.text)
-    elif command.loop is not None:
-        used.add(command.loop.items.text)
-    _inputs(draft, command, used, collector)
-    for row in absent_rows:
-        if row.name.text not in used:
+def _absent_rows(command: CommandDecl, used: set[str], collector: Collector) -> None:
+    for row in statements(command):
+        if isinstance(row, BindStmt) and row.kind == "maybe" and row.name.text not in used:
             message = f"nothing looks at `{row.name.text}`, and `maybe` refuses nothing by itself"
             collector.lint("unused-binding", message, row.name.span, fix=_without(row.span, row.name.text))
 
@@ -77,22 +53,15 @@ def _inputs(draft: Draft, command: CommandDecl | ReimportDecl, used: set[str], c
             collector.lint("unused-input", message, service.name.span, fix=_without(service.span, service.name.text))
 
 
-def _parameters(view: QueryDecl | StreamDecl, collector: Collector) -> None:
-    used = {part.name.text for part in parts_of(view) if isinstance(part, ParamExpr)}
+def _parameters(view: QueryDecl | StreamDecl, used: set[str], collector: Collector) -> None:
     for param in view.params:
-        if param.name.text not in used:
+        if f"${param.name.text}" not in used:
             message = f"nothing in `{view.name.text}` uses the parameter `${param.name.text}`"
             help_text = "take it out, or use it in a condition"
             collector.lint("unused-parameter", message, param.name.span, help=help_text)
 
 
-def _query_bindings(query: QueryDecl, collector: Collector) -> None:
-    used = set()
-    for part in parts_of(query):
-        if isinstance(part, NameExpr):
-            used.add(part.name.text)
-        elif isinstance(part, MemberExpr):
-            used.add(part.owner.text)
+def _query_bindings(query: QueryDecl, used: set[str], collector: Collector) -> None:
     for binding in query.bindings:
         if binding.kind != "one" and binding.name.text not in used:
             message = f"`{query.name.text}` reads `{binding.name.text}` and answers nothing of it"
