@@ -11,7 +11,7 @@ import pytest
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import I64_MAX, I64_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, U64_MAX
 from riffdb.core.types import BOOL, I64, TIMESTAMP, U64, UUID, Type, string
-from riffdb.engine import compile_command
+from riffdb.engine import Evaluation, compile_command
 from riffdb.plan import Plan
 from riffdb.plan.commands import (
     BindStep,
@@ -82,7 +82,9 @@ def shown(expression: Expression, types: dict[str, Type] = TYPES) -> Callable[..
     def value(**values: Any) -> Any:
         inputs = tuple(values.get(name) for name in types)
         row = (1, *(values.get(name) for name in TYPES), 1, 1)
-        return compiled.evaluate(inputs, [row], NOW, 2).payload[0]
+        evaluation = compiled.evaluate(inputs, [row], NOW, 2)
+        assert isinstance(evaluation, Evaluation)
+        return evaluation.payload[0]
 
     return value
 

@@ -315,7 +315,9 @@ def compiled(*steps: Step, answer: OutcomeUse | None = None) -> CompiledCommand:
 def evaluate(compiled: CompiledCommand, *rows: Any, now: int = NOW, **changed: Any) -> Evaluation:
     """Evaluate over rows by slot; tombstones that are not given are not there."""
     slots = len(compiled.slots) + len(compiled.tombstones)
-    return compiled.evaluate(inputs(**changed), [*rows, *[None] * (slots - len(rows))], now, SEQUENCE)
+    evaluation = compiled.evaluate(inputs(**changed), [*rows, *[None] * (slots - len(rows))], now, SEQUENCE)
+    assert isinstance(evaluation, Evaluation)
+    return evaluation
 
 
 CLAIM = command("ClaimWork", bind(), lease("claim"), answer=use("Claimed", work=row()))

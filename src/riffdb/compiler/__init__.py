@@ -1,9 +1,10 @@
 """The compiler: from source text to a plan, in ordered passes over a draft.
 
-`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities`, `events`,
-`workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`). Queries, streams, roles and schedules come
-after them, and `lints` last, for a contract without errors. Shared: `collector` with `repeats`, `draft`, `typing`,
-`scope`, `expressions` with `operations`, `literals`. `declaration_places` tells where a part of a plan stands.
+`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities` (with
+`indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`, `breaches`).
+Queries, streams, roles and schedules come after them, and `lints` last, for a contract without errors. Shared:
+`collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
+`declaration_places` tells where a part of a plan stands.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
@@ -23,6 +24,7 @@ from riffdb.compiler.lints import find_lints
 from riffdb.compiler.queries import lower_queries
 from riffdb.compiler.repeats import without_repeats
 from riffdb.compiler.roles import lower_roles
+from riffdb.compiler.rules import lower_rules
 from riffdb.compiler.schedules import lower_schedules
 from riffdb.compiler.streams import lower_streams
 from riffdb.compiler.workflows import lower_workflows
@@ -39,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     link,
     lower_enums,
     lower_entities,
+    lower_rules,
     lower_events,
     lower_workflows,
     lower_commands,

@@ -10,7 +10,7 @@ from riffdb.compiler.access_paths import Demand, Ordering, index_line, index_nam
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.conditions import Odd, calculated_side
 from riffdb.compiler.draft import EntityDraft
-from riffdb.compiler.entities import encoded_bytes
+from riffdb.compiler.indexes import encoded_bytes
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.limits import KEY_BYTES_MAX
 from riffdb.plan.expressions import Binary, Call, Expression, Field, leaves

@@ -7,14 +7,16 @@ Absent: what is done to the rows (`effects`, `leases`).
 
 from dataclasses import replace
 
+from riffdb.compiler.breaches import lower_breaches
 from riffdb.compiler.draft import EntityDraft
 from riffdb.compiler.expressions import lower, rebuilt
 from riffdb.compiler.path import Bound, CommandDraft, Path, failed, found, now
 from riffdb.core.diagnostics import Related
 from riffdb.core.spans import Span
 from riffdb.plan.commands import BindStep, OutcomeUse
+from riffdb.plan.declarations import FieldPlan
 from riffdb.plan.expressions import Constant, Expression, Field, Input, Revision, leaves
-from riffdb.syntax.tree import BindStmt, DecideStmt, Expr
+from riffdb.syntax.tree import BindStmt, DecideStmt, Expr, UniqueMember
 
 
 def lower_binding(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideStmt | None) -> BindStep | None:
@@ -29,9 +31,20 @@ def lower_binding(command: CommandDraft, path: Path, statement: BindStmt, arm: D
     command.rows.append(bound)
     if statement.kind == "create":
         path.assigned[bound.name] = set()
-    if otherwise is None and statement.kind not in ("maybe", "init_or_mutate"):
+    breaches = lower_breaches(command, path, bound)
+    if breaches is None or (otherwise is None and statement.kind not in ("maybe", "init_or_mutate")):
         return None
-    return BindStep(statement.kind, bound.name, bound.entity.plan.name, bound.key, otherwise, bound.stage)
+    unique = "" if statement.unique is None else statement.unique.text
+    return BindStep(
+        statement.kind,
+        bound.name,
+        bound.entity.plan.name,
+        bound.key,
+        otherwise,
+        bound.stage,
+        unique,
+        breaches=breaches,
+    )
 
 
 def _bound(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideStmt | None) -> Bound | None:
@@ -44,15 +57,18 @@ def _bound(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideSt
         command.collector.unknown("RDB-C104", message, statement.entity, draft.declared.entities)
         return None
     entity = draft.entities.get(name)
-    if entity is None or not _is_supported(command, statement):
+    if entity is None or _is_leased_anew(command, statement):
         return None
-    key = _key(command, path, statement, entity)
-    if key is None or not fresh:
+    parts = _parts(command, statement, entity)
+    values = None if parts is None else _values(command, path, statement, entity, parts)
+    if parts is None or values is None or not fresh:
         return None
+    by = entity.plan.storage_key if statement.unique is None else tuple(part.name for part in parts)
+    key = tuple(values[name] for name in by)
     workflow = draft.workflow_of(name)
     workflow_broken = draft.workflow_is_broken(name)
     stage = _stage(path, key)
-    bound = Bound(statement, entity, key, stage, workflow, workflow_broken, arm)
+    bound = Bound(statement, entity, by, key, stage, workflow, workflow_broken, arm)
     _check_partition(command, bound)
     _check_same_row(command, path, bound)
     _check_workflow(command, bound)
@@ -68,31 +84,43 @@ def _fresh_name(command: CommandDraft, statement: BindStmt) -> bool:
     return command.names.add(name)
 
 
-def _is_supported(command: CommandDraft, statement: BindStmt) -> bool:
-    collector = command.collector
-    for breach in statement.breaches:
-        collector.unsupported(f"`{breach.kind}`", breach.name.span)
-    if statement.kind == "init_or_mutate":
-        workflow = command.draft.workflow_of(statement.entity.text)
-        if workflow is not None and workflow.lease is not None:
-            message = f"`{statement.entity.text}` has a lease, so its rows are created and changed by separate commands"
-            collector.error("RDB-C422", message, statement.entity.span, help="use `create` and `mutate`")
-            return False
-    if statement.unique is not None:
-        collector.unsupported("a look-up by a unique", statement.unique.span)
+def _is_leased_anew(command: CommandDraft, statement: BindStmt) -> bool:
+    """Whether a leased row would be created and changed by one binding, which is reported."""
+    workflow = command.draft.workflow_of(statement.entity.text)
+    if statement.kind != "init_or_mutate" or workflow is None or workflow.lease is None:
         return False
+    message = f"`{statement.entity.text}` has a lease, so its rows are created and changed by separate commands"
+    command.collector.error("RDB-C422", message, statement.entity.span, help="use `create` and `mutate`")
     return True
 
 
 # --- keys --------------------------------------------------------------------------------------------------------
 
 
-def _key(command: CommandDraft, path: Path, statement: BindStmt, entity: EntityDraft) -> tuple[Expression, ...] | None:
-    parts = entity.plan.key
+def _parts(command: CommandDraft, statement: BindStmt, entity: EntityDraft) -> tuple[FieldPlan, ...] | None:
+    """What a row is looked up by, as the contract declares it: the fields of the key, or of a unique."""
+    name = statement.unique
+    if name is None:
+        return entity.plan.key
+    unique = next((unique for unique in entity.plan.uniques if unique.name == name.text), None)
+    if unique is not None:
+        return tuple(FieldPlan(column, entity.types[column].required) for column in unique.columns)
+    if not isinstance(entity.rule(name.text), UniqueMember):
+        candidates = [unique.name for unique in entity.plan.uniques]
+        message = f"`{entity.plan.name}` has no unique `{name.text}`"
+        help_text = None if candidates else "look the row up by its key, or declare a `unique` in the entity"
+        command.collector.unknown("RDB-C545", message, name, candidates, help=help_text)
+    return None
+
+
+def _values(
+    command: CommandDraft, path: Path, statement: BindStmt, entity: EntityDraft, parts: tuple[FieldPlan, ...]
+) -> dict[str, Expression] | None:
     if len(statement.key) != len(parts):
         wanted = ", ".join(f"{part.name}: {part.type}" for part in parts)
+        what = "the key" if statement.unique is None else f"the unique `{statement.unique.text}`"
         message = (
-            f"the key of `{entity.plan.name}` is ({wanted}), so it takes {len(parts)} values, not {len(statement.key)}"
+            f"{what} of `{entity.plan.name}` is ({wanted}), so it takes {len(parts)} values, not {len(statement.key)}"
         )
         command.collector.error("RDB-C506", message, _arguments_span(statement))
         return None
@@ -104,9 +132,7 @@ def _key(command: CommandDraft, path: Path, statement: BindStmt, entity: EntityD
         value = lower(written, scope, part.type, command.collector)
         if value is not None and _is_known_early(command, path, value, written):
             values[part.name] = keys_replaced(path, value)
-    if len(values) < len(parts):
-        return None
-    return tuple(values[name] for name in entity.plan.storage_key)
+    return None if len(values) < len(parts) else values
 
 
 def _arguments_span(statement: BindStmt) -> Span:
@@ -152,9 +178,10 @@ def _stage(path: Path, key: tuple[Expression, ...]) -> int:
 
 
 def _check_partition(command: CommandDraft, bound: Bound) -> None:
-    declared = [part.name for part in bound.entity.plan.key]
-    span = bound.statement.key[declared.index(bound.entity.plan.partition)].span
-    check_partition(command, bound.key[0], span)
+    position = 0
+    if bound.statement.unique is None:
+        position = [part.name for part in bound.entity.plan.key].index(bound.entity.plan.partition)
+    check_partition(command, bound.key[0], bound.statement.key[position].span)
 
 
 def check_partition(command: CommandDraft, value: Expression, span: Span) -> None:
@@ -177,7 +204,7 @@ def check_partition(command: CommandDraft, value: Expression, span: Span) -> Non
 
 def _check_same_row(command: CommandDraft, path: Path, bound: Bound) -> None:
     for other in path.bound.values():
-        if other.entity.plan.name == bound.entity.plan.name and other.key == bound.key:
+        if other.entity.plan.name == bound.entity.plan.name and (other.by, other.key) == (bound.by, bound.key):
             command.collector.error(
                 "RDB-C515",
                 f"`{bound.name}` is the same row as `{other.name}`",

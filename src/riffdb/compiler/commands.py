@@ -7,6 +7,7 @@ on the mistake. Absent: the rules of single statements, which stand with their f
 from dataclasses import replace
 
 from riffdb.compiler.body import answered, check_created, lower_statements
+from riffdb.compiler.breaches import settled
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, present
 from riffdb.compiler.expressions import lower_default
@@ -15,7 +16,7 @@ from riffdb.compiler.linking import NameScope
 from riffdb.compiler.outcomes import Outcomes
 from riffdb.compiler.path import CommandDraft, Path
 from riffdb.compiler.typing import lower_type
-from riffdb.core.diagnostics import Edit, Fix, Related
+from riffdb.core.diagnostics import Edit, Fix, Related, has_errors
 from riffdb.plan.commands import CommandPlan, InputPlan
 from riffdb.syntax.tree import CommandDecl, InputDecl, InputKeyDecl, Name, ReimportDecl
 
@@ -45,7 +46,9 @@ def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collecto
     check_leases(command, command.rows)
     key = _idempotency_key(command)
     _check_confined(command)
-    if answer is None or command.partition is None or len(collector.diagnostics) > found:
+    if not has_errors(collector.diagnostics[found:]):
+        steps = settled(command, steps)
+    if answer is None or command.partition is None or has_errors(collector.diagnostics[found:]):
         return None
     inputs = tuple(command.inputs.values())
     return CommandPlan(decl.name.text, inputs, key, command.partition, steps, answer, outcomes.plans(), doc=decl.doc)

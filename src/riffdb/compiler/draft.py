@@ -6,7 +6,7 @@ family and present in `declared`, so that whoever names it stays silent: its mis
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from riffdb.core.types import Type
 from riffdb.plan.commands import CommandPlan
@@ -18,16 +18,21 @@ from riffdb.syntax.tree import (
     EntityDecl,
     EnumDecl,
     EventDecl,
+    InvariantMember,
     Name,
     QueryDecl,
     RecordDecl,
+    ReferenceMember,
     ReimportDecl,
     RoleDecl,
     ScheduleDecl,
     StreamDecl,
     Tree,
+    UniqueMember,
     WorkflowDecl,
 )
+
+Rule: TypeAlias = UniqueMember | ReferenceMember | InvariantMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +54,19 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class EntityDraft:
-    """An entity with what the plan does not say: columns whose declaration is broken, and where each name stands."""
+    """An entity with what the plan does not say: columns whose declaration is broken, where each name stands, and the
+    declarations of its rules, which the plan has where they compiled."""
 
     plan: EntityPlan
     types: Mapping[str, Type]
     secrets: frozenset[str]
     broken: frozenset[str]
     places: Mapping[str, Name]
+    rules: tuple[Rule, ...] = ()
+
+    def rule(self, name: str) -> Rule | None:
+        """The declaration of a unique, reference or invariant, if there is one."""
+        return next((rule for rule in self.rules if rule.name.text == name), None)
 
 
 @dataclass(frozen=True, slots=True)

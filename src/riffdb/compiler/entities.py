@@ -1,21 +1,19 @@
-"""Entities: key, partition, fields with defaults, computed fields, indexes.
+"""Entities: key, partition, fields with defaults, computed fields.
 
-Proven here: keys and index entries stay within 1,024 bytes encoded; the partition is a key component and leads every
-index; a computed field rests on stored fields of its own row alone; a secret reaches neither index nor computed field;
-a former name is no name of today.
-An entity without a sound key is broken as a whole; a broken field only makes whoever reads it silent.
-Absent: uniques, references and invariants, which a later version compiles.
+Proven here: a key stays within 1,024 bytes encoded; the partition is a key component; a computed field rests on stored
+fields of its own row alone, and on no secret; a former name is no name of today. An entity without a sound key is
+broken as a whole; a broken field only makes whoever reads it silent. Absent: indexes and uniques (`indexes`),
+references and invariants (`rules`).
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from msgspec import structs
-
 from riffdb.compiler.collector import Collector, remove
 from riffdb.compiler.draft import Draft, EntityDraft, present
 from riffdb.compiler.expressions import lower, lower_default, secrets_of
+from riffdb.compiler.indexes import encoded_bytes, lower_indexes
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.scope import RowScope, Scope
 from riffdb.compiler.typing import KEY_KINDS, lower_type
@@ -23,20 +21,15 @@ from riffdb.core.diagnostics import Fix, Related
 from riffdb.core.limits import KEY_BYTES_MAX
 from riffdb.core.spans import Span
 from riffdb.core.types import Type
-from riffdb.plan.declarations import ComputedPlan, EntityPlan, FieldPlan, IndexPlan
+from riffdb.plan.declarations import ComputedPlan, EntityPlan, FieldPlan
 from riffdb.syntax.tree import (
     ComputedMember,
     EntityDecl,
     FieldMember,
-    IndexMember,
-    InvariantMember,
     KeyMember,
     Name,
-    OrderedName,
     PartitionMember,
-    ReferenceMember,
     TypedName,
-    UniqueMember,
 )
 
 
@@ -76,7 +69,6 @@ def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft
     ]
     for member in computed:
         _lower_computed(member, computed, columns, decl, draft, collector)
-    _refuse_later_members(decl, collector)
     _check_former_names(decl, names.names, collector)
     partition = _partition(decl, key, collector)
     if key is None or partition is None or len(columns.key) < len(key.fields):
@@ -84,8 +76,9 @@ def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft
     fields, computed_columns = tuple(columns.fields), tuple(columns.computed)
     plan = EntityPlan(decl.name.text, tuple(columns.key), partition, fields, computed_columns, doc=decl.doc)
     _check_key_size(plan, key, collector)
-    plan = structs.replace(plan, indexes=_indexes(decl, plan, columns, collector))
-    return EntityDraft(plan, plan.types, columns.secrets(), frozenset(columns.broken), names.names)
+    broken = frozenset(columns.broken)
+    plan, rules = lower_indexes(decl, plan, columns.secrets(), broken, collector)
+    return EntityDraft(plan, plan.types, columns.secrets(), broken, names.names, rules)
 
 
 def _fresh(name: Name, names: NameScope, collector: Collector) -> bool:
@@ -94,17 +87,6 @@ def _fresh(name: Name, names: NameScope, collector: Collector) -> bool:
         collector.error("RDB-C305", message, name.span, help="give the field another name")
         return False
     return names.add(name)
-
-
-def _refuse_later_members(decl: EntityDecl, collector: Collector) -> None:
-    for member in decl.members:
-        match member:
-            case UniqueMember():
-                collector.unsupported("a unique", member.name.span)
-            case ReferenceMember():
-                collector.unsupported("a reference", member.name.span)
-            case InvariantMember():
-                collector.unsupported("an invariant", member.name.span)
 
 
 # --- key and partition -------------------------------------------------------------------------------------------
@@ -165,18 +147,6 @@ def _component(name: Name, key: Iterable[TypedName], decl: EntityDecl, collector
     message = f"the partition is a component of the key, and `{name.text}` is none of `{decl.name.text}`"
     collector.unknown("RDB-C304", message, name, candidates)
     return None
-
-
-def encoded_bytes(kind: Type) -> int:
-    """The most bytes that a value takes in a key or an index entry: a tag, for texts their length, the value."""
-    match kind.kind:
-        case "string" | "bytes":
-            return 5 + kind.bound
-        case "uuid" | "decimal":
-            return 17
-        case "bool":
-            return 2
-    return 9
 
 
 def _check_key_size(plan: EntityPlan, key: KeyMember, collector: Collector) -> None:
@@ -268,56 +238,3 @@ def _without(member: FieldMember) -> Fix | None:
     span = member.was.span
     word = re.search(r"\s*\bwas\s+$", span.source.text[: span.start])
     return None if word is None else remove(Span(span.source, word.start(), span.end), f"remove `was {span.text}`")
-
-
-# --- indexes -----------------------------------------------------------------------------------------------------
-
-
-def _indexes(decl: EntityDecl, plan: EntityPlan, columns: _Columns, collector: Collector) -> tuple[IndexPlan, ...]:
-    names = NameScope("an index", collector)
-    found = []
-    for member in decl.members:
-        if isinstance(member, IndexMember) and names.add(member.name):
-            index = _index(member, plan, columns, collector)
-            if index is not None:
-                found.append(index)
-    return tuple(found)
-
-
-def _index(member: IndexMember, plan: EntityPlan, columns: _Columns, collector: Collector) -> IndexPlan | None:
-    types = {name: kind for name, kind in plan.types.items() if name != "revision"}
-    seen: dict[str, OrderedName] = {}
-    for column in member.columns:
-        name = column.name
-        if name.text in columns.broken:
-            return None
-        if name.text not in types:
-            message = f"`{plan.name}` has no field `{name.text}`"
-            collector.unknown("RDB-C306", message, name, types)
-            return None
-        if name.text in columns.secrets():
-            collector.error("RDB-C217", f"`{name.text}` is secret and stands in no index", name.span)
-            return None
-        if name.text in seen:
-            related = (Related("named here already", seen[name.text].span),)
-            collector.error("RDB-C308", f"the index names `{name.text}` twice", name.span, related=related)
-            return None
-        seen[name.text] = column
-    return _completed(member, plan, types, collector)
-
-
-def _completed(member: IndexMember, plan: EntityPlan, types: dict[str, Type], collector: Collector) -> IndexPlan | None:
-    first = member.columns[0].name
-    if first.text != plan.partition:
-        message = f"an index begins with the partition of its entity, `{plan.partition}`"
-        collector.error("RDB-C307", message, first.span, help=f"write `{plan.partition}` first")
-        return None
-    named = tuple(column.name.text for column in member.columns)
-    columns = named + tuple(name for name in plan.storage_key if name not in named)
-    size = sum(encoded_bytes(types[name]) for name in columns)
-    if size > KEY_BYTES_MAX:
-        message = f"an entry of this index can take {size:,} bytes with its key, and at most {KEY_BYTES_MAX:,} are kept"
-        collector.error("RDB-C309", message, member.span, help="leave out long texts or give them smaller bounds")
-        return None
-    descending = tuple(column.descending for column in member.columns)
-    return IndexPlan(member.name.text, columns, descending + (False,) * (len(columns) - len(named)))

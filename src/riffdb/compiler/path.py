@@ -23,10 +23,12 @@ from riffdb.syntax.tree import BindStmt, CommandDecl, DecideStmt, Name
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A row that the command has bound; its key in storage order, fields of other rows' keys already replaced."""
+    """A row that the command has bound, by the columns `by` (the key in storage order, or those of a unique); `key` are
+    their values, fields of other rows' keys already replaced."""
 
     statement: BindStmt
     entity: EntityDraft
+    by: tuple[str, ...]
     key: tuple[Expression, ...]
     stage: int
     workflow: WorkflowPlan | None
@@ -50,9 +52,8 @@ class Bound:
         return self.statement.kind in ("create", "init_or_mutate")
 
     def key_value(self, column: str) -> Expression | None:
-        """The expression that a key column of this row is bound by."""
-        names = self.entity.plan.storage_key
-        return self.key[names.index(column)] if column in names else None
+        """The expression that a column of this row was bound by, if it was."""
+        return self.key[self.by.index(column)] if column in self.by else None
 
 
 @dataclass(slots=True)

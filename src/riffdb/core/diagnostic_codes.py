@@ -64,6 +64,10 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C309": "a key or index entry that can grow too large",
     "RDB-C310": "the partition of an event is no field of it",
     "RDB-C311": "a type that cannot be the partition of an event",
+    "RDB-C320": "a reference between lists of different lengths",
+    "RDB-C321": "a reference between fields of different types",
+    "RDB-C322": "a reference to what is neither key nor unique",
+    "RDB-C323": "an invariant that reads no field",
     "RDB-C340": "a former name that is no former one",
     "RDB-C341": "two fields with one former name",
     # --- workflows and leases ---
@@ -130,6 +134,11 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C520": "an arm that is never reached",
     "RDB-C521": "a decide inside an arm",
     "RDB-C522": "a key that rests on an effect",
+    "RDB-C540": "a rule that may break without an outcome",
+    "RDB-C541": "a clause names no rule",
+    "RDB-C542": "a clause of the wrong kind",
+    "RDB-C543": "a second outcome for one rule",
+    "RDB-C545": "a look-up by what is no unique",
     # --- queries ---
     "RDB-C600": "a query reads nothing",
     "RDB-C602": "rows are ordered by something that is no field",

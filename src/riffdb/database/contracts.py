@@ -37,6 +37,7 @@ class PreparedCommand:
     plan: CommandPlan
     inputs: InputCodec
     compiled: CompiledCommand
+    finders: Mapping[int, Index | None]
     tables: tuple[Table, ...]
     rows: tuple[RowCodec, ...]
     partition_bytes: Callable[[Any], bytes]
@@ -118,10 +119,13 @@ class Contract:
                 return partition_encoder(partition_type)(inside)
         raise refusals[0] if refusals else input_error("partition", "is given, but the contract has no entity")
 
-    def index(self, entity: str, name: str) -> Index:
-        """The index of that name on the entity's table."""
-        position = [index.name for index in self.plan.entity(entity).indexes].index(name)
-        return self.tables[entity].indexes[position]
+    def index(self, entity: str, name: str) -> Index | None:
+        """The index or unique of that name on the entity's table; None for the key, whose name is empty."""
+        if not name:
+            return None
+        plan = self.plan.entity(entity)
+        names = [index.name for index in plan.indexes] + [unique.name for unique in plan.uniques]
+        return self.tables[entity].indexes[names.index(name)]
 
     @cached_property
     def rows(self) -> dict[str, RowCodec]:
@@ -159,6 +163,7 @@ class Contract:
             plan=plan,
             inputs=InputCodec(plan.inputs, self.enums, "input"),
             compiled=compiled,
+            finders={slot: self.index(compiled.slots[slot], unique) for slot, unique in compiled.finders.items()},
             tables=(
                 *(self.tables[entity] for entity in compiled.slots),
                 *(self.tombstones[entity] for entity in compiled.tombstones),

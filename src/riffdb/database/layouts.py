@@ -88,9 +88,20 @@ def _table(entity: EntityPlan, name: str) -> Table:
         name=name,
         columns=columns,
         key=tuple(positions[part] for part in entity.storage_key),
-        indexes=tuple(
-            Index(f"{name}__{index.name}", tuple(positions[part] for part in index.columns), index.descending)
-            for index in entity.indexes
+        indexes=(
+            *(
+                Index(f"{name}__{index.name}", tuple(positions[part] for part in index.columns), index.descending)
+                for index in entity.indexes
+            ),
+            *(
+                Index(
+                    f"{name}__{unique.name}",
+                    tuple(positions[part] for part in unique.columns),
+                    (False,) * len(unique.columns),
+                    unique=True,
+                )
+                for unique in entity.uniques
+            ),
         ),
     )
 

@@ -14,52 +14,17 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.incidents import new_incident
 from riffdb.core.layout import Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity, Mutation
+from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity
 from riffdb.database.admission import CommandRequest
 from riffdb.database.callers import check_capability
 from riffdb.database.contracts import Contract
+from riffdb.database.guards import found_by, held
+from riffdb.database.overlay import Overlay
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
+from riffdb.engine import Guarded
 from riffdb.storage.protocol import Store, Transaction
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Overlay:
-    """Rows as the batch sees them: read once, then as changed so far; and which of them it must write."""
-
-    rows: dict[str, dict[Key, Row | None]] = field(default_factory=dict)
-    existed: dict[tuple[str, Key], bool] = field(default_factory=dict)
-
-    def of(self, table: Table) -> dict[Key, Row | None]:
-        """The known rows of a table; None for one that does not exist."""
-        known = self.rows.get(table.name)
-        if known is None:
-            known = self.rows[table.name] = {}
-        return known
-
-    async def load(self, transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
-        """Read those of the rows that are not known yet."""
-        known = self.of(table)
-        missing = [key for key in keys if key not in known]
-        if missing:
-            found = await transaction.rows(table, missing)
-            for key in missing:
-                known[key] = found.get(key)
-
-    def change(self, table: Table, key: Key, row: Row | None) -> None:
-        """Let the row be `row` from now on."""
-        known = self.of(table)
-        self.existed.setdefault((table.name, key), known.get(key) is not None)
-        known[key] = row
-
-    def mutations(self) -> list[Mutation]:
-        """What must be written so that the store agrees with the overlay."""
-        return [
-            Mutation(table, key, self.rows[table][key], existed)
-            for (table, key), existed in self.existed.items()
-            if existed or self.rows[table][key] is not None
-        ]
 
 
 @dataclass(slots=True)
@@ -120,6 +85,8 @@ async def _observe(transaction: Transaction, requests: Sequence[CommandRequest])
             except Exception:  # noqa: BLE001, S112  # raised again when it is evaluated, where it harms no neighbour
                 continue
             for slot, key in pairs:
+                if slot in request.command.finders:
+                    continue
                 table = request.command.tables[slot]
                 wanted.setdefault(table.name, (table, []))[1].append(key)
     for table, keys in wanted.values():
@@ -139,6 +106,8 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     hit("command.sealed")
     rows = await _rows(transaction, state.overlay, request)
     evaluation = request.command.compiled.evaluate(request.inputs, rows, time, sequence)
+    if isinstance(evaluation, Guarded):
+        evaluation = await held(transaction, state.overlay, request, evaluation)
     hit("command.evaluated")
     if request.identity is None:
         request.answer = unrecorded_text(request, evaluation)
@@ -158,6 +127,9 @@ async def _rows(transaction: Transaction, overlay: Overlay, request: CommandRequ
     rows: list[Row | None] = [None] * len(command.tables)
     for stage in command.compiled.stages:
         for slot, key in stage(request.inputs, rows):
+            if command.finders and slot in command.finders:
+                rows[slot] = await found_by(transaction, overlay, command.tables[slot], command.finders[slot], key)
+                continue
             known = overlay.of(command.tables[slot])
             if key not in known:
                 await overlay.load(transaction, command.tables[slot], [key])

@@ -36,6 +36,5 @@ async def run_query(store: Store, contract: Contract, caller: Caller, name: str,
 
 
 def _scan(contract: Contract, wanted: IndexRange) -> Scan:
-    index = contract.index(wanted.entity, wanted.index) if wanted.index else None
-    table = contract.tables[wanted.entity]
+    table, index = contract.tables[wanted.entity], contract.index(wanted.entity, wanted.index)
     return Scan(table, index, wanted.prefix, wanted.lower, wanted.upper, wanted.reverse, wanted.limit)

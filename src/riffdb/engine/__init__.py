@@ -6,13 +6,7 @@ randomness, authority, and any check that the compiler has already made.
 """
 
 from riffdb.engine.commands import compile_command
-from riffdb.engine.evaluation import (
-    Change,
-    CompiledCommand,
-    CompiledQuery,
-    Evaluation,
-    IndexRange,
-)
+from riffdb.engine.evaluation import Change, CompiledCommand, CompiledQuery, Evaluation, Guard, Guarded, IndexRange
 from riffdb.engine.queries import compile_query
 
 __all__ = [
@@ -20,6 +14,8 @@ __all__ = [
     "CompiledCommand",
     "CompiledQuery",
     "Evaluation",
+    "Guard",
+    "Guarded",
     "IndexRange",
     "compile_command",
     "compile_query",

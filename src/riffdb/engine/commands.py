@@ -11,7 +11,7 @@ from functools import partial
 from riffdb.core.errors import RiffError
 from riffdb.engine.arithmetic import offered_functions
 from riffdb.engine.commit import CommitWriter
-from riffdb.engine.evaluation import Change, CompiledCommand, Evaluation
+from riffdb.engine.evaluation import Change, CompiledCommand, Evaluation, Guard, Guarded
 from riffdb.engine.slots import Slot, lay_out
 from riffdb.engine.source import Source, execute, note, numbered
 from riffdb.engine.stages import write_partition, write_stages
@@ -33,6 +33,7 @@ def compile_command(plan: Plan, name: str) -> CompiledCommand:
         name,
         tuple(slot.entity.name for slot in slots),
         tuple(slot.entity.name for slot in slots if slot.grave is not None),
+        {slot.number: slot.bind.unique for slot in slots if slot.bind.unique},
         tuple(namespace[f"stage_{number}"] for number in range(stages)),
         namespace["partition"],
         namespace["evaluate"],
@@ -59,7 +60,7 @@ def _write_evaluate(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], s
         _unpack([*(slot.row for slot in slots), *graves], "rows", source)
         steps = StepWriter(plan, command, slots, views, source)
         steps.write()
-        CommitWriter(plan, command, slots, views, source).write(steps.emits, steps.answers)
+        CommitWriter(plan, command, slots, views, source).write(steps)
     return steps.constants
 
 
@@ -74,6 +75,8 @@ def _offered(name: str) -> dict[str, object]:
         "new": tuple.__new__,
         "Change": Change,
         "Evaluation": Evaluation,
+        "Guard": Guard,
+        "Guarded": Guarded,
         "failed": _failed,
         "aliased": partial(_aliased, name),
         # What computing a key that must not be computed can raise: arithmetic, or a null or absent row as an operand.

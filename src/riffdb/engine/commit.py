@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from riffdb.core.layout import TOMBSTONE_REVISION
 from riffdb.engine.expressions import constant_text, expression_text
+from riffdb.engine.guards import GuardWriter
 from riffdb.engine.slots import Arm, Slot
 from riffdb.engine.source import Source, note, row_of
-from riffdb.engine.steps import Answer, Emitted, payload_text
+from riffdb.engine.steps import Answer, Emitted, StepWriter, payload_text
 from riffdb.engine.views import Views
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, DecideStep
@@ -29,14 +30,17 @@ class CommitWriter:
             for decide, step in enumerate(step for step in command.steps if isinstance(step, DecideStep))
         ]
 
-    def write(self, emits: list[Emitted], answers: list[Answer]) -> None:
-        """Write successors, events and the return of every success."""
+    def write(self, steps: StepWriter) -> None:
+        """Write successors, guards, events and the return of every success."""
+        emits, answers = steps.emits, steps.answers
         events = [(self._condition({emit.arm}), self._event(emit)) for emit in emits]
         returns = [(answer, self._payload(answer)) for answer in answers]
         shown = [text for _, text in (*events, *returns)]
         self._source.line(note("commit"))
         for slot in self._mutated:
             self._successor(slot, shown)
+        guards = GuardWriter(self._plan, self._views, self._source, steps.failure, self._mutates)
+        is_guarded = guards.write(steps.watched)
         mutated = [(self._mutates(slot), slot) for slot in self._mutated]
         changes = self._collected(
             "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
@@ -53,7 +57,8 @@ class CommitWriter:
         # Later answers stand first: each replaces those above it, and that of the command is what remains.
         for answer, payload in (*reversed(returns[:-1]), returns[-1]):
             parts = f"({answer.use.name!r}, {payload}, {changes}, {emitted}, {revisions})"
-            statement = f"return new(Evaluation, {parts})"
+            evaluation = f"new(Evaluation, {parts})"
+            statement = f"return new(Guarded, ({evaluation}, guards))" if is_guarded else f"return {evaluation}"
             if answer.arm is None:
                 self._source.line(statement)
             else:

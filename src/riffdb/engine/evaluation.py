@@ -4,9 +4,9 @@ Rows and keys are tuples of inside values (`core.values`); a row is in the order
 and commit sequence. Nothing here knows a plan. Absent: JSON forms; `database` makes them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from riffdb.core.layout import Key, Row
 
@@ -22,6 +22,29 @@ class Change(NamedTuple):
     key: Key
     before: Row | None
     after: Row | None
+
+
+class Guard(NamedTuple):
+    """A rule of an entity that only the store can tell, with the failure that the command has when it is broken.
+
+    `unique`: no row but that with `key` has the values in the unique `rule`. `target`: the row that the reference
+    `rule` names by these values is there. `left`: if rows still name these values by the reference `rule`, then so is
+    a row that has them. Values are in the order of the unique, or of the reference's target.
+    """
+
+    kind: Literal["unique", "target", "left"]
+    entity: str
+    rule: str
+    values: tuple[Any, ...]
+    key: Key
+    failure: "Evaluation"
+
+
+class Guarded(NamedTuple):
+    """An evaluation that counts if all guards hold, looked at in order over the rows as it would leave them."""
+
+    evaluation: "Evaluation"
+    guards: tuple[Guard, ...]
 
 
 class Evaluation(NamedTuple):
@@ -44,7 +67,8 @@ class CompiledCommand:
     `tombstones` those of the slots behind them, which hold what is left of the last life of a key.
 
     Stage n is given the inputs and the rows that the stages before it asked for, and gives the (slot, storage key)
-    pairs to read next; a pair is left out where the key cannot be computed, and the row of its slot stays None.
+    pairs to read next; a pair is left out where the key cannot be computed, and the row of its slot stays None. A slot
+    of `finders` asks by the values of that unique of its entity instead.
     `evaluate` is given inputs, rows by slot, transaction time (µs) and commit sequence; it raises `RDB-E-ARITHMETIC`,
     `RDB-E-ALIASED` and `RDB-E-REVISION-EXHAUSTED`. `source` is the generated text.
     """
@@ -52,9 +76,10 @@ class CompiledCommand:
     name: str
     slots: tuple[str, ...]
     tombstones: tuple[str, ...]
+    finders: Mapping[int, str]
     stages: tuple[Callable[[tuple[Any, ...], Sequence[Row | None]], tuple[tuple[int, Key], ...]], ...]
     partition: Callable[[tuple[Any, ...]], Any]
-    evaluate: Callable[[tuple[Any, ...], Sequence[Row | None], int, int], Evaluation]
+    evaluate: Callable[[tuple[Any, ...], Sequence[Row | None], int, int], Evaluation | Guarded]
     source: str
 
 

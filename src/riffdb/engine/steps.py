@@ -47,6 +47,13 @@ class Answer(NamedTuple):
     bound: Bound
 
 
+class Watched(NamedTuple):
+    """A binding with outcomes for broken rules, and what their payloads see."""
+
+    slot: Slot
+    bound: Bound
+
+
 def payload_text(command: CommandPlan, use: OutcomeUse, scope: Scope) -> str:
     """The tuple of a payload, in the order in which the outcome declares it."""
     values = {part.name: part.value for part in use.payload}
@@ -61,6 +68,7 @@ class StepWriter:
         self.constants: dict[str, Evaluation] = {}
         self.emits: list[Emitted] = []
         self.answers: list[Answer] = []
+        self.watched: list[Watched] = []
         self._plan, self._command, self._slots, self._views, self._source = plan, command, slots, views, source
         self._unwritten = iter(slots)
         self._decides = count()
@@ -91,17 +99,21 @@ class StepWriter:
 
     def _bind(self, step: BindStep, slot: Slot, bound: dict[str, Slot]) -> None:
         self._note(f"{step.kind} {step.entity} as {step.name}: {numbered(slot.entity.columns)}")
-        key = texts(step.key, self._views.found(f"the key of {slot.name}", bound))
+        key = [] if step.unique else texts(step.key, self._views.found(f"the key of {slot.name}", bound))
         if step.kind == "create":
             # The key is read by name further down, and is computed once.
             names = [slot.local(column) for column in slot.entity.storage_key]
             for name, text in zip(names, key, strict=True):
                 self._source.line(f"{name} = {text}")
             key = names
-        if self._needs_key(slot):
+        if step.unique:
+            found = row_of([slot.found(column) for column in slot.entity.storage_key])
+            self._source.line(f"{slot.key} = None if {slot.row} is None else {found}")
+        elif self._needs_key(slot):
             self._source.line(f"{slot.key} = {row_of(key)}")
         for rival in slot.rivals:
-            with self._source.block(f"if {slot.key} == {rival.key}:"):
+            is_there = f"{slot.key} is not None and " if step.unique else ""
+            with self._source.block(f"if {is_there}{slot.key} == {rival.key}:"):
                 self._source.line(f"raise aliased({rival.name!r}, {slot.name!r})")
         above = dict(bound)
         bound[step.name] = slot
@@ -109,6 +121,8 @@ class StepWriter:
             is_there = "is not None" if step.kind == "create" else "is None"
             scope = self._views.found(f"the else of {step.name}", bound)
             self._fail_if(f"{slot.row} {is_there}", step.otherwise, scope)
+        if step.breaches:
+            self.watched.append(Watched(slot, dict(bound)))
         if step.kind == "create":
             self._start(slot)
         elif step.kind in ("mutate", "delete"):
@@ -209,15 +223,20 @@ class StepWriter:
             self._fail(use, scope)
 
     def _fail(self, use: OutcomeUse, scope: Scope) -> None:
+        text = self.failure(use, scope)
+        comment = "" if text.startswith("failed(") else f"  {note(use.name)}"
+        self._source.line(f"return {text}{comment}")
+
+    def failure(self, use: OutcomeUse, scope: Scope) -> str:
+        """The text of a declared failure."""
         payload = payload_text(self._command, use, scope)
         if payload != "()":
-            self._source.line(f"return failed({use.name!r}, {payload})")
-            return
+            return f"failed({use.name!r}, {payload})"
         failure = Evaluation(use.name, (), (), (), ())
         names = [name for name, known in self.constants.items() if known == failure]
         name = names[0] if names else f"failure_{len(self.constants)}"
         self.constants[name] = failure
-        self._source.line(f"return {name}  {note(use.name)}")
+        return name
 
     def _note(self, text: str) -> None:
         self._source.line(note(text))

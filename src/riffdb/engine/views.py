@@ -45,6 +45,19 @@ class Views:
         """For payloads of failures, and for keys while the command runs."""
         return self._found(place, bound, lambda slot: slot.row)
 
+    def standing(self, place: str, slot: Slot) -> Scope:
+        """For invariants: the row itself as it would be committed."""
+        return self._scope(
+            place,
+            lambda _, column: Term(self.stands(slot, column), ATOM),
+            lambda _: slot.revision_committed,
+            lambda _: slot.committed,
+        )
+
+    def stands(self, slot: Slot, column: str) -> str:
+        """The text of a column as it would be committed."""
+        return _field_committed(slot, column)
+
     def read(self, slot: Slot) -> Scope:
         """For the key of a slot before the command runs: rows are what the stages before it read."""
         return self._found(f"the key of {slot.name}", slot.above, lambda other: f"rows[{other.number}]")

@@ -64,19 +64,22 @@ class OutcomePlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class BreachPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome when the effects on a binding broke a rule of `entity`: `conflict` a unique or a reference of that
-    name (a reference of another entity when a row that it names is deleted), `violates` an invariant."""
+    name, `violates` an invariant. `incoming`: a reference, of whatever entity, that names the binding's row, which is
+    deleted or changes what it is named by."""
 
     kind: Literal["conflict", "violates"]
     entity: str
     name: str
     outcome: OutcomeUse
+    incoming: bool = False
 
 
 class BindStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="bind", tag_field="step"):
     """Bind a row by key (values in the entity's storage key order), or by the unique that `unique` names (values in the
     order of its columns). Kind `create` fails when the row exists, the others when it does not; `maybe` never fails;
     `init_or_mutate` creates the row from `initialize` when it is not there, and mutates it otherwise. `stage` 0 needs
-    inputs alone, stage n rows of stages below n."""
+    inputs alone, stage n rows of stages below n. `breaches`: what the effects on it may break, in the order in which
+    that is checked."""
 
     kind: Literal["read", "mutate", "delete", "create", "maybe", "init_or_mutate"]
     name: str

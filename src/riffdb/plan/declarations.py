@@ -3,6 +3,8 @@
 Names are as declared; `doc` is the declaration's doc comment and no part of its identity.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from riffdb.core.types import U64, Type
@@ -108,6 +110,16 @@ class EntityPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     def storage_key(self) -> tuple[str, ...]:
         """Key names with the partition first, the rest in declared order."""
         return (self.partition, *(part.name for part in self.key if part.name != self.partition))
+
+    def way_in(self, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+        """The index or unique (empty name: the key) whose first columns these are, and they in its order."""
+        wanted, count = frozenset(columns), len(columns)
+        ways = [
+            ("", self.storage_key),
+            *((unique.name, unique.columns) for unique in self.uniques),
+            *((index.name, index.columns) for index in self.indexes),
+        ]
+        return next(((name, order[:count]) for name, order in ways if frozenset(order[:count]) == wanted), None)
 
     @property
     def visible(self) -> tuple[str, ...]:

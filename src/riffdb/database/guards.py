@@ -1,0 +1,80 @@
+"""Rules that only the store can tell: uniques, references, and rows found by a unique.
+
+All is judged over rows as they would be: those of the store, as the batch changed them so far, as the command itself
+would leave them. So values may be exchanged within one command, and a neighbour's change counts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from riffdb.core.layout import Index, Key, Row, Table
+from riffdb.database.admission import CommandRequest
+from riffdb.database.contracts import Contract
+from riffdb.database.overlay import Overlay
+from riffdb.engine import Evaluation, Guard, Guarded
+from riffdb.storage.protocol import Scan, Transaction
+
+Changes = Mapping[str, Mapping[Key, Row | None]]
+
+
+async def held(transaction: Transaction, overlay: Overlay, request: CommandRequest, guarded: Guarded) -> Evaluation:
+    """The evaluation if all its guards hold, else the failure of the first that does not."""
+    changes: dict[str, dict[Key, Row | None]] = {}
+    for slot, key, _, after in guarded.evaluation.changes:
+        changes.setdefault(request.command.tables[slot].name, {})[key] = after
+    sight = _Sight(transaction, overlay, changes)
+    for guard in guarded.guards:
+        if await _is_broken(sight, request.contract, guard):
+            return guard.failure
+    return guarded.evaluation
+
+
+async def found_by(
+    transaction: Transaction, overlay: Overlay, table: Table, index: Index | None, values: tuple[Any, ...]
+) -> Row | None:
+    """The row with these values in a unique; the overlay knows it from then on."""
+    rows = await _Sight(transaction, overlay, {}).holders(table, index, values)
+    if not rows:
+        return None
+    overlay.of(table)[table.key_of(rows[0])] = rows[0]
+    return rows[0]
+
+
+async def _is_broken(sight: "_Sight", contract: Contract, guard: Guard) -> bool:
+    entity = contract.plan.entity(guard.entity)
+    if guard.kind == "unique":
+        table = contract.tables[guard.entity]
+        holders = await sight.holders(table, contract.index(guard.entity, guard.rule), guard.values)
+        return any(table.key_of(row) != guard.key for row in holders)
+    reference = next(rule for rule in entity.references if rule.name == guard.rule)
+    target = contract.tables[reference.entity], contract.index(reference.entity, reference.unique)
+    if guard.kind == "left":
+        way = entity.way_in(reference.columns)
+        assert way is not None, "a row that is referenced is deleted only where the reference can be looked up"
+        name, order = way
+        values = tuple(guard.values[reference.columns.index(column)] for column in order)
+        if not await sight.holders(contract.tables[guard.entity], contract.index(guard.entity, name), values):
+            return False
+    return not await sight.holders(*target, guard.values)
+
+
+class _Sight:
+    """Rows as they would be after the command."""
+
+    def __init__(self, transaction: Transaction, overlay: Overlay, changes: Changes) -> None:
+        self._transaction, self._overlay, self._changes = transaction, overlay, changes
+
+    async def holders(self, table: Table, index: Index | None, values: tuple[Any, ...]) -> list[Row]:
+        """Rows with these values in the first columns of an index (None: the key); some, if there are any."""
+        known = {**self._overlay.of(table), **self._changes.get(table.name, {})}
+        columns = table.key if index is None else index.columns
+        if index is None and len(values) == len(columns) and values in known:
+            row = known[values]
+            return [] if row is None else [row]
+        # As many as can be out of date, and one.
+        scan = Scan(table, index, values, limit=len(known) + 1)
+        stored = [row for row in await self._transaction.scan(scan) if table.key_of(row) not in known]
+        positions = columns[: len(values)]
+        return stored + [
+            row for row in known.values() if row is not None and tuple(row[place] for place in positions) == values
+        ]
