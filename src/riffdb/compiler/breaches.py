@@ -157,9 +157,29 @@ def _bind_settled(command: CommandDraft, step: BindStep, breaks: list[Break]) ->
             fix = remove(clause.span, f"take `{rule.kind} {_title(rule)}` out")
             command.collector.lint("needless-clause", message, clause.span, fix=fix)
     for rule in breaks:
+        if rule.incoming and not _can_be_looked_up(command, bound, rule):
+            continue
         if rule not in given:
             _report_unnamed(command, bound, rule)
     return structs.replace(step, breaches=tuple(given[rule] for rule in breaks if rule in given))
+
+
+def _can_be_looked_up(command: CommandDraft, bound: Bound, rule: Break) -> bool:
+    """Whether rows that still name this one are found by an index; what keeps them from it is reported."""
+    owner = command.draft.entities[rule.entity]
+    reference = next(part for part in owner.plan.references if part.name == rule.name)
+    if owner.plan.way_in(reference.columns) is not None:
+        return True
+    declared = owner.rule(rule.name)
+    columns = ", ".join(reference.columns)
+    command.collector.error(
+        "RDB-C544",
+        f"rows of `{rule.entity}` may name `{bound.name}` by `{rule.name}`, and no index finds them",
+        bound.statement.name.span,
+        related=() if declared is None else (Related("the reference", declared.name.span),),
+        help=f"add `index by_{rule.name} ({columns})` to `{rule.entity}`",
+    )
+    return False
 
 
 def _title(rule: Break) -> str:

@@ -138,6 +138,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C541": "a clause names no rule",
     "RDB-C542": "a clause of the wrong kind",
     "RDB-C543": "a second outcome for one rule",
+    "RDB-C544": "a row that is named by what no index finds",
     "RDB-C545": "a look-up by what is no unique",
     # --- queries ---
     "RDB-C600": "a query reads nothing",
@@ -208,4 +209,5 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C911": "a lease that no command claims",
     "RDB-C912": "a lease that no command releases or expires",
     "RDB-C913": "an outcome that can never happen",
+    "RDB-C915": "a clause for a rule that nothing here can break",
 }

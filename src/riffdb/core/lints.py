@@ -36,5 +36,6 @@ LINTS: dict[str, Lint] = {
         Lint("unclaimed-lease", "RDB-C911"),
         Lint("unreleased-lease", "RDB-C912"),
         Lint("impossible-outcome", "RDB-C913"),
+        Lint("needless-clause", "RDB-C915"),
     )
 }
