@@ -20,6 +20,8 @@ def find_lints(draft: Draft, collector: Collector) -> None:
     """Run every family over a contract that has no errors."""
     uses = uses_of(draft)
     find_unused_names(draft, uses, collector)
+    if not draft.commands and not draft.queries:
+        return  # a contract that is being begun: what will use its data is not said yet
     find_unused_declarations(draft, uses, collector)
     find_lints_of_workflows(draft, uses, collector)
     find_impossible_outcomes(draft, collector)
