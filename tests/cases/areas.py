@@ -1,10 +1,11 @@
 """The areas of the cases: what each runs over a case folder, and what it writes.
 
 `diagnostics/RDB-Cnnn-in-words/` shows a mistake in a contract as a person and as a program gets it; `plan/<name>/`
-shows what a contract compiles to. A case is an application with a `riffdb.toml`, or just `.riff` files, or a
-`case.toml` whose `application` names the folder of one. `compatibility/<kind>/` shows what changed from `old.riff` to
-`new.riff`, and its class. Paths in outputs are relative to that folder, so that a case
-reads the same on every machine. `cli/<name>/` shows command lines, one after the other; see `transcripts.py`.
+shows what a contract compiles to, `graph/<name>/` its workflows in every format. A case is an application with a
+`riffdb.toml`, or just `.riff` files, or a `case.toml` whose `application` names the folder of one.
+`compatibility/<kind>/` shows what changed from `old.riff` to `new.riff`, and its class. Paths in outputs are relative
+to that folder, so that a case reads the same on every machine. `cli/<name>/` shows command lines, one after the other;
+see `transcripts.py`.
 """
 
 import json
@@ -15,6 +16,7 @@ from contextlib import chdir
 from pathlib import Path
 
 from riffdb.client.application import CONFIGURATION_FILE, compile_application
+from riffdb.codegen.graph import FORMATS, diagrams_of
 from riffdb.compiler import Compilation, compile
 from riffdb.core.diagnostics import has_errors, render, to_json
 from riffdb.core.spans import Source
@@ -92,4 +94,18 @@ def compatibility(folder: Path) -> Mapping[str, str]:
     return {"changes.txt": "".join(lines)}
 
 
-AREAS: dict[str, Area] = {"cli": cli, "compatibility": compatibility, "diagnostics": diagnostics, "plan": plan}
+def graph(folder: Path) -> Mapping[str, str]:
+    """The workflows of a contract as diagrams, in every format."""
+    compilation = _compile(folder)
+    assert compilation.plan is not None, "".join(render(diagnostic) for diagnostic in compilation.diagnostics)
+    diagrams = diagrams_of(compilation.plan)
+    return {f"workflows.{name}": f"{form(diagrams)}\n" for name, form in FORMATS.items()}
+
+
+AREAS: dict[str, Area] = {
+    "cli": cli,
+    "compatibility": compatibility,
+    "diagnostics": diagnostics,
+    "graph": graph,
+    "plan": plan,
+}

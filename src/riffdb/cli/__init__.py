@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "compile a contract and show what is wrong with it",
     "explain": "explain a code",
     "lock": "keep the identities of a contract, or check them",
+    "graph": "draw the workflows of a contract",
     "deploy": "put a contract on a database",
     "serve": "serve a database over HTTP",
     "command": "run a command",
