@@ -156,7 +156,17 @@ def test_a_newer_format_is_told_and_left_as_it_is(path: Path) -> None:
     path.write_bytes(content)
     code, message = refusal(path)
     assert code == "RDB-E-USAGE"
-    assert "was written by a newer version of RiffDB (format 7, this one knows 1)" in message
+    assert "was written by a newer version of RiffDB (format 7, this one knows 2)" in message
+    assert path.read_bytes() == content
+
+
+def test_a_format_from_before_the_first_release_is_told_and_left_as_it_is(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[60:64] = (1).to_bytes(4, "big")
+    path.write_bytes(content)
+    code, message = refusal(path)
+    assert code == "RDB-E-USAGE"
+    assert "was written before the first release of RiffDB (format 1, this one knows 2)" in message
     assert path.read_bytes() == content
 
 

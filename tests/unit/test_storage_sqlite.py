@@ -82,7 +82,7 @@ def test_the_layout_of_a_file_is_the_one_of_its_format(place: Place, tmp_path: P
     made = [text for (text,) in other.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
     assert made == [*statements.LAYOUT, *ENTITY_SQL.replace("\nCREATE", "\0CREATE").split("\0")]
     assert [other.pragma(name) for name in ("user_version", "application_id", "page_size", "journal_mode")] == [
-        1,
+        2,
         0x52694646,
         4096,
         "wal",

@@ -366,23 +366,23 @@ def test_defaults_and_nulls_are_left_out_of_the_canonical_input() -> None:
         InputPlan("c", U64, has_default=True, default=7),
     )
     for values in ({"b": 1}, {"b": "1", "a": None}, {"c": 7, "b": 1}, {"a": None, "c": "7", "b": "1"}):
-        assert inputs.canonical(inputs.decode(values), with_secrets=True) == '{"b":"1"}'
-    assert inputs.canonical(inputs.decode({"b": 1, "c": 0, "a": ""}), with_secrets=True) == '{"a":"","b":"1","c":"0"}'
+        assert inputs.canonical(inputs.decode(values)) == '{"b":"1"}'
+    assert inputs.canonical(inputs.decode({"b": 1, "c": 0, "a": ""})) == '{"a":"","b":"1","c":"0"}'
 
 
 def test_a_null_in_place_of_a_default_is_no_default() -> None:
     inputs = codec(InputPlan("a", string(8).nullable, has_default=True, default="x"))
     assert inputs.decode({}) == inputs.decode({"a": "x"}) == ("x",)
-    assert inputs.canonical(inputs.decode({}), with_secrets=True) == "{}"
-    assert inputs.canonical(inputs.decode({"a": None}), with_secrets=True) == '{"a":null}'
+    assert inputs.canonical(inputs.decode({})) == "{}"
+    assert inputs.canonical(inputs.decode({"a": None})) == '{"a":null}'
 
 
 def test_secrets_are_left_out_where_they_are_not_wanted() -> None:
     inputs = codec(InputPlan("a", string(8), secret=True), InputPlan("b", U64))
     decoded_values = inputs.decode({"a": "hush", "b": 1})
     assert inputs.has_secrets
-    assert inputs.canonical(decoded_values, with_secrets=False) == '{"b":"1"}'
-    assert inputs.canonical(decoded_values, with_secrets=True) == '{"a":"hush","b":"1"}'
+    assert inputs.canonical(decoded_values) == '{"b":"1"}'
+    assert inputs.secret(decoded_values) == '{"a":"hush"}'
 
 
 def test_names_of_inputs_are_checked() -> None:

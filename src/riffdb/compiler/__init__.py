@@ -1,9 +1,9 @@
 """The compiler: from source text to a plan, in ordered passes over a draft.
 
-`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `entities` (with
-`indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`, `effects`, `leases`, `outcomes`, `breaches`).
-Queries, streams, roles and schedules come after them, and `lints` last, for a contract without errors. Shared:
-`collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
+`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `records`, `entities`
+(with `indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`, `effects`, `leases`, `loops`, `outcomes`,
+`breaches`). Queries, streams, roles and schedules come after them, and `lints` last, for a contract without errors.
+Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
 `declaration_places` tells where a part of a plan stands.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
@@ -22,6 +22,7 @@ from riffdb.compiler.events import lower_events
 from riffdb.compiler.linking import link
 from riffdb.compiler.lints import find_lints
 from riffdb.compiler.queries import lower_queries
+from riffdb.compiler.records import lower_records
 from riffdb.compiler.repeats import without_repeats
 from riffdb.compiler.roles import lower_roles
 from riffdb.compiler.rules import lower_rules
@@ -40,6 +41,7 @@ Pass = Callable[[Draft, Collector], Draft]
 PASSES: tuple[Pass, ...] = (
     link,
     lower_enums,
+    lower_records,
     lower_entities,
     lower_rules,
     lower_events,
@@ -104,6 +106,7 @@ def _assembled(draft: Draft) -> Plan:
         contract=contract.name.text,
         version=contract.version,
         enums=tuple(draft.enums.values()),
+        records=tuple(record.plan for record in draft.records.values()),
         entities=tuple(entity.plan for entity in draft.entities.values()),
         events=tuple(event.plan for event in draft.events.values()),
         workflows=tuple(draft.workflows.values()),

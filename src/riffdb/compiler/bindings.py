@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from riffdb.compiler.breaches import lower_breaches
 from riffdb.compiler.draft import EntityDraft
-from riffdb.compiler.expressions import lower, rebuilt
+from riffdb.compiler.expressions import lower, rebuilt, secrets_of
 from riffdb.compiler.path import Bound, CommandDraft, Path, failed, found, now
+from riffdb.compiler.scope import Scope
 from riffdb.core.diagnostics import Related
 from riffdb.core.spans import Span
 from riffdb.plan.commands import BindStep, OutcomeUse
 from riffdb.plan.declarations import FieldPlan
-from riffdb.plan.expressions import Constant, Expression, Field, Input, Revision, leaves
+from riffdb.plan.expressions import Constant, Expression, Field, Input, Item, Revision, leaves
 from riffdb.syntax.tree import BindStmt, DecideStmt, Expr, UniqueMember
 
 
@@ -68,7 +69,7 @@ def _bound(command: CommandDraft, path: Path, statement: BindStmt, arm: DecideSt
     workflow = draft.workflow_of(name)
     workflow_broken = draft.workflow_is_broken(name)
     stage = _stage(path, key)
-    bound = Bound(statement, entity, by, key, stage, workflow, workflow_broken, arm)
+    bound = Bound(statement, entity, by, key, stage, workflow, workflow_broken, arm, command.loop)
     _check_partition(command, bound)
     _check_same_row(command, path, bound)
     _check_workflow(command, bound)
@@ -130,7 +131,11 @@ def _values(
     values: dict[str, Expression] = {}
     for part, written in zip(parts, statement.key, strict=True):
         value = lower(written, scope, part.type, command.collector)
-        if value is not None and _is_known_early(command, path, value, written):
+        if (
+            value is not None
+            and _is_open(command, value, scope, written)
+            and _is_known_early(command, path, value, written)
+        ):
             values[part.name] = keys_replaced(path, value)
     return None if len(values) < len(parts) else values
 
@@ -139,6 +144,15 @@ def _arguments_span(statement: BindStmt) -> Span:
     if not statement.key:
         return statement.entity.span
     return statement.key[0].span.to(statement.key[-1].span)
+
+
+def _is_open(command: CommandDraft, value: Expression, scope: Scope, written: Expr) -> bool:
+    """Whether a key may hold the value: keys are shown wherever their row is."""
+    for name in secrets_of(value, scope):
+        message = f"`{name}` is secret, and a key is seen by everyone who sees its row"
+        command.collector.error("RDB-C217", message, written.span, help="find the row by another value")
+        return False
+    return True
 
 
 def _is_known_early(command: CommandDraft, path: Path, value: Expression, written: Expr) -> bool:
@@ -184,11 +198,22 @@ def _check_partition(command: CommandDraft, bound: Bound) -> None:
     check_partition(command, bound.key[0], bound.statement.key[position].span)
 
 
+def _is_given(command: CommandDraft, leaf: Expression) -> bool:
+    """Whether the caller gives the value, or the contract does."""
+    return isinstance(leaf, Constant) or (isinstance(leaf, Input) and leaf.name not in command.services)
+
+
 def check_partition(command: CommandDraft, value: Expression, span: Span) -> None:
     """Hold a partition, with key fields replaced, against the command's; the first one becomes it."""
-    if not all(isinstance(leaf, Input | Constant) for leaf in leaves(value)):
+    if not all(_is_given(command, leaf) for leaf in leaves(value)):
         message = "the partition of a command is known from its inputs alone, and this rests on a row or the time"
-        command.collector.error("RDB-C505", message, span, help="take it as an input")
+        help_text = "take it as an input"
+        if any(isinstance(leaf, Item) for leaf in leaves(value)):
+            message = "the partition of a bulk command is one for all items, and this is taken from each of them"
+            help_text = "take it as an input beside the list"
+        elif any(isinstance(leaf, Input) for leaf in leaves(value)):
+            message = "the partition of a command is known from its inputs alone, and this is made by the database"
+        command.collector.error("RDB-C505", message, span, help=help_text)
         command.is_broken = True
     elif command.partition is None or command.partition_span is None:
         command.partition, command.partition_span = value, span
@@ -213,6 +238,29 @@ def _check_same_row(command: CommandDraft, path: Path, bound: Bound) -> None:
                 help=f"use `{other.name}` for both",
             )
             return
+    _check_each_other(command, path, bound)
+
+
+def _check_each_other(command: CommandDraft, path: Path, bound: Bound) -> None:
+    """Report a row of a loop whose key is the same for every item."""
+    loop = bound.loop
+    if loop is None or command.items_max < 2:
+        return
+    for leaf in (leaf for value in bound.key for leaf in leaves(value)):
+        is_of_loop = isinstance(leaf, Field | Revision) and path.bound[leaf.binding].loop is not None
+        if isinstance(leaf, Item) or is_of_loop:
+            return
+    message = f"`{bound.name}` would be the same row for every item"
+    help_text = "bind it above the loop"
+    if bound.statement.kind in ("create", "delete"):
+        help_text = f"give it a key that rests on `{loop.item.text}`, or bind it above the loop"
+    command.collector.error(
+        "RDB-C551",
+        message,
+        bound.statement.name.span,
+        related=(Related("the loop", loop.item.span),),
+        help=help_text,
+    )
 
 
 def _check_workflow(command: CommandDraft, bound: Bound) -> None:

@@ -15,6 +15,7 @@ from riffdb.compiler.leases import lower_lease
 from riffdb.compiler.operands import arm_head, bound_row
 from riffdb.compiler.path import Bound, CommandDraft, Path, committed, failed, now, unset_fields
 from riffdb.compiler.scope import Facts
+from riffdb.core.diagnostics import Related
 from riffdb.plan.commands import ArmPlan, DecideStep, OutcomeUse, RequireStep, Step
 from riffdb.syntax.tree import (
     Arm,
@@ -22,8 +23,10 @@ from riffdb.syntax.tree import (
     DecideStmt,
     EmitStmt,
     LeaseStmt,
+    Loop,
     Outcome,
     RequireStmt,
+    ReturnStmt,
     SetStmt,
     Stmt,
     TransitionStmt,
@@ -48,7 +51,7 @@ def lower_statements(
             block.emits.append((position, statement, dict(path.bound)))
             block.steps.append(None)
         else:
-            block.steps.append(_statement(command, path, statement, arm, statements[position + 1 :]))
+            block.steps.append(_statement(command, path, statement, arm, (*statements[position + 1 :], *rest)))
     for position, statement, visible in block.emits:
         at_end = replace(path, bound=visible)
         scope = committed(command, at_end, lasting(path.known, rest))
@@ -150,9 +153,22 @@ def _arm(
     check_created(command, way, [bound for name, bound in way.bound.items() if name not in ahead.bound])
     answer = None
     if arm.answer is not None:
+        if command.loop is not None:
+            _report_inner_answer(command, arm.answer, command.loop)
+            return None
         answer = answered(command, way, arm.answer.outcome, lasting(way.known, rest))
         broken = broken or answer is None
     return None if broken else ArmPlan(condition, steps, None, answer)
+
+
+def _report_inner_answer(command: CommandDraft, answer: ReturnStmt, loop: Loop) -> None:
+    command.collector.error(
+        "RDB-C553",
+        "a bulk command has one answer, and this arm may be taken for one item and not for another",
+        answer.outcome.name.span,
+        related=(Related("the loop", loop.item.span),),
+        help="take it out, or make it a failure with `none`",
+    )
 
 
 def _check_order(command: CommandDraft, statement: DecideStmt) -> None:

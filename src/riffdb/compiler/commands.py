@@ -13,11 +13,13 @@ from riffdb.compiler.draft import Draft, present
 from riffdb.compiler.expressions import lower_default
 from riffdb.compiler.leases import check_leases
 from riffdb.compiler.linking import NameScope
+from riffdb.compiler.loops import lower_loop
 from riffdb.compiler.outcomes import Outcomes
 from riffdb.compiler.path import CommandDraft, Path
 from riffdb.compiler.typing import lower_type
 from riffdb.core.diagnostics import Edit, Fix, Related, has_errors
-from riffdb.plan.commands import CommandPlan, InputPlan
+from riffdb.core.types import UUID
+from riffdb.plan.commands import CommandPlan, InputPlan, ServicePlan, Step
 from riffdb.syntax.tree import CommandDecl, InputDecl, InputKeyDecl, Name, ReimportDecl
 
 
@@ -31,16 +33,16 @@ def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collecto
     if isinstance(decl, ReimportDecl):
         collector.unsupported("a reimport command", decl.name.span)
         return None
-    if decl.kind == "bulk":
-        collector.unsupported("a bulk command", decl.name.span)
-        return None
     found = len(collector.diagnostics)
     outcomes = Outcomes(collector)
     names = NameScope("an input or binding", collector)
     command = CommandDraft(draft, collector, decl, outcomes, names, NameScope("a requirement", collector))
     _lower_inputs(command)
     path = Path()
-    steps = lower_statements(command, path, decl.body, None, ())
+    steps: tuple[Step, ...] = lower_statements(command, path, decl.body, None, ())
+    if decl.loop is not None:
+        loop = lower_loop(command, path, decl.loop)
+        steps = steps if loop is None else (*steps, loop)
     answer = None if decl.answer is None else answered(command, path, decl.answer.outcome, path.known)
     check_created(command, path, list(path.bound.values()))
     check_leases(command, command.rows)
@@ -50,8 +52,18 @@ def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collecto
         steps = settled(command, steps)
     if answer is None or command.partition is None or has_errors(collector.diagnostics[found:]):
         return None
-    inputs = tuple(command.inputs.values())
-    return CommandPlan(decl.name.text, inputs, key, command.partition, steps, answer, outcomes.plans(), doc=decl.doc)
+    return CommandPlan(
+        decl.name.text,
+        tuple(command.inputs.values()),
+        key,
+        command.partition,
+        steps,
+        answer,
+        outcomes.plans(),
+        tuple(command.services.values()),
+        decl.kind,
+        decl.doc,
+    )
 
 
 # --- inputs ------------------------------------------------------------------------------------------------------
@@ -64,8 +76,8 @@ def _lower_inputs(command: CommandDraft) -> None:
         else:
             _lower_input(command, part)
     for service in command.decl.services:
-        command.collector.unsupported("a service value", service.name.span)
-        command.broken.add(service.name.text)
+        if command.names.add(service.name):
+            command.services[service.name.text] = ServicePlan(service.name.text, UUID)
 
 
 def _lower_input(command: CommandDraft, part: InputDecl) -> None:
@@ -106,7 +118,7 @@ def _lower_key_inputs(command: CommandDraft, part: InputKeyDecl) -> None:
 def _idempotency_key(command: CommandDraft) -> str | None:
     name, collector = command.decl.idempotency_key, command.collector
     if name is None:
-        if command.mutates is not None:
+        if command.mutates is not None or command.decl.kind == "bulk":
             _report_missing_key(command)
         return None
     plan = command.inputs.get(name.text)
@@ -119,6 +131,10 @@ def _idempotency_key(command: CommandDraft) -> str | None:
     if plan.type.optional or plan.type.kind not in ("string", "uuid"):
         message = f"an idempotency key is `string<N>` or `uuid`, and `{name.text}` is `{plan.type}`"
         collector.error("RDB-C502", message, name.span, related=related, help="use an input such as `string<128>`")
+        return None
+    if plan.secret:
+        message = f"`{name.text}` is secret, and an idempotency key is kept in the record of its commit"
+        collector.error("RDB-C217", message, name.span, related=related, help="use another input")
         return None
     if plan.has_default:
         message = f"`{name.text}` has a default, and calls that leave it out would all be one"
@@ -140,7 +156,8 @@ def _report_missing_key(command: CommandDraft) -> None:
     related = () if command.mutates is None else (Related("changed here", command.mutates),)
     command.collector.error(
         "RDB-C501",
-        f"`{decl.name.text}` changes something, so it needs an idempotency key",
+        f"`{decl.name.text}` {'changes something' if decl.kind == 'command' else 'is a bulk command'}, so it needs an "
+        "idempotency key",
         decl.name.span,
         related=related,
         fix=fix,

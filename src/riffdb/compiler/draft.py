@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from riffdb.core.types import Type
 from riffdb.plan.commands import CommandPlan
-from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, WorkflowPlan
+from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, RecordPlan, WorkflowPlan
 from riffdb.plan.queries import QueryPlan, RolePlan, SchedulePlan, StreamPlan
 from riffdb.syntax.tree import (
     CommandDecl,
@@ -53,6 +53,15 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordDraft:
+    """A record with the fields whose declaration is broken."""
+
+    plan: RecordPlan
+    types: Mapping[str, Type]
+    broken: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class EntityDraft:
     """An entity with what the plan does not say: columns whose declaration is broken, where each name stands, and the
     declarations of its rules, which the plan has where they compiled."""
@@ -86,6 +95,7 @@ class Draft:
     trees: tuple[Tree, ...]
     declared: Declared = Declared()
     enums: Mapping[str, EnumPlan] = field(default_factory=dict)
+    records: Mapping[str, RecordDraft] = field(default_factory=dict)
     entities: Mapping[str, EntityDraft] = field(default_factory=dict)
     events: Mapping[str, EventDraft] = field(default_factory=dict)
     workflows: Mapping[str, WorkflowPlan] = field(default_factory=dict)

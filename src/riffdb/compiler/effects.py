@@ -16,7 +16,7 @@ from riffdb.core.diagnostics import Related
 from riffdb.core.types import U64
 from riffdb.plan.commands import EmitStep, PayloadPlan, SetStep, TransitionStep
 from riffdb.plan.declarations import FieldPlan, WorkflowPlan
-from riffdb.plan.expressions import Constant, Expression, Input
+from riffdb.plan.expressions import Constant, Expression, Input, Item
 from riffdb.syntax.tree import DecideStmt, EmitStmt, LiteralExpr, Name, PayloadItem, SetStmt, TransitionStmt
 
 # --- set ---------------------------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def _keeps_secrets(
     command: CommandDraft, field: FieldPlan, value: Expression, scope: Scope, statement: SetStmt
 ) -> bool:
     if field.secret:
-        plan = command.inputs.get(value.name) if isinstance(value, Input) else None
-        if (plan is not None and plan.secret) or (isinstance(value, Constant) and value.value is None):
+        is_given = isinstance(value, Input | Item) and bool(secrets_of(value, scope))
+        if is_given or (isinstance(value, Constant) and value.value is None):
             return True
         message = f"`{field.name}` is secret, so it is set from an `input secret` alone"
         command.collector.error("RDB-C217", message, statement.value.span)

@@ -20,7 +20,7 @@ from riffdb.compiler.operations import (
     comparison,
     function_type,
 )
-from riffdb.compiler.scope import RowScope, Scope, facts_if, subject
+from riffdb.compiler.scope import ItemScope, RowScope, Scope, facts_if, subject
 from riffdb.compiler.typing import fits, joined
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.spans import Span
@@ -36,6 +36,7 @@ from riffdb.plan.expressions import (
     Field,
     Input,
     IsNull,
+    Item,
     Kept,
     Param,
     Revision,
@@ -188,7 +189,7 @@ def _report_misfit(actual: Type, expected: Type, span: Span, collector: Collecto
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-def _known(found: Input | Param | Field, scope: Scope) -> Expression:
+def _known(found: Input | Param | Item | Field, scope: Scope) -> Expression:
     """The same node without null in its type, where a fact says so."""
     if not found.type.optional or not scope.knows(subject(found)):
         return found
@@ -197,6 +198,8 @@ def _known(found: Input | Param | Field, scope: Scope) -> Expression:
             return Input(found.type.required, found.name)
         case Param():
             return Param(found.type.required, found.name)
+        case Item():
+            return Item(found.type.required, found.name)
         case Field():
             return Field(found.type.required, found.binding, found.name)
 
@@ -209,6 +212,8 @@ def _name(name: Name, scope: Scope, collector: Collector) -> Expression | None:
         pass
     elif text in scope.inputs:
         return _known(Input(scope.inputs[text], text), scope)
+    elif scope.item is not None and text == scope.item.name:
+        return _item(scope.item, name, scope, collector)
     elif text in scope.rows:
         row = scope.rows[text]
         return Row(Type("record", row.maybe and not scope.knows(("row", text, "")), name=row.entity), text, row.entity)
@@ -247,13 +252,40 @@ def _member(expr: MemberExpr, scope: Scope, collector: Collector) -> Expression 
             collector.error("RDB-C209", message, expr.span, help=f"test `{owner.text} is not null` first")
             return None
         return _column(row, member, scope, collector)
+    if scope.item is not None and owner.text == scope.item.name:
+        return _item_field(scope.item, member, scope, collector)
     if owner.text in scope.enums:
         return _variant(owner.text, member, scope, collector)
     if owner.text in scope.inputs:
         message = f"`{owner.text}` is an input and has no fields"
         collector.error("RDB-C206", message, member.span)
         return None
-    collector.unknown("RDB-C205", f"nothing here is called `{owner.text}`", owner, [*scope.rows, *scope.enums])
+    collector.unknown("RDB-C205", f"nothing here is called `{owner.text}`", owner, _owners(scope))
+    return None
+
+
+def _owners(scope: Scope) -> list[str]:
+    item = () if scope.item is None else (scope.item.name,)
+    return [*scope.rows, *item, *scope.enums]
+
+
+def _item(item: ItemScope, name: Name, scope: Scope, collector: Collector) -> Expression | None:
+    """The item of a list of single values."""
+    if not item.record:
+        return _known(Item(item.fields[""], ""), scope)
+    message = f"`{name.text}` is a whole `{item.record}`"
+    collector.error("RDB-C215", message, name.span, help=f"name one field, as in `{name.text}.field`")
+    return None
+
+
+def _item_field(item: ItemScope, field: Name, scope: Scope, collector: Collector) -> Expression | None:
+    if not item.record:
+        message = f"`{item.name}` is one value and has no fields"
+        collector.error("RDB-C206", message, field.span, help=f"write `{item.name}` alone")
+    elif field.text in item.fields:
+        return _known(Item(item.fields[field.text], field.text), scope)
+    elif field.text not in item.broken:
+        collector.unknown("RDB-C206", f"`{item.record}` has no field `{field.text}`", field, item.fields)
     return None
 
 
@@ -514,11 +546,14 @@ def rebuilt(expression: Expression, leaf: Callable[[Expression], Expression]) ->
 
 
 def secrets_of(expression: Expression, scope: Scope) -> list[str]:
-    """What the expression reads that may not be shown: secret inputs, and secret fields of the rows in scope."""
+    """What the expression reads that may not be shown: secret inputs, items of a secret list, and secret
+    fields of the rows in scope."""
     found = []
     for leaf in leaves(expression):
         if isinstance(leaf, Input) and leaf.name in scope.secret_inputs:
             found.append(leaf.name)
+        elif isinstance(leaf, Item) and scope.item is not None and scope.item.secret:
+            found.append(f"{scope.item.name}.{leaf.name}" if leaf.name else scope.item.name)
         elif isinstance(leaf, Field):
             row = scope.rows.get(leaf.binding) if leaf.binding else scope.row
             if row is not None and leaf.name in row.secrets:

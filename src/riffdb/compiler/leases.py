@@ -109,13 +109,16 @@ def _note(path: Path, bound: Bound, lease: LeasePlan, word: Word) -> None:
 def check_leases(command: CommandDraft, rows: list[Bound]) -> None:
     """Report every leased row that some path through the body changes without a lease operation, or with two."""
     for bound in rows:
-        if bound.is_leased and bound.arm is None:
+        if bound.is_leased and bound.loop is None and command.decl.kind == "bulk":
+            _report_outside(command, bound)
+        elif bound.is_leased and bound.arm is None:
             _check_row(command, bound)
 
 
 def _check_row(command: CommandDraft, bound: Bound) -> None:
-    top = [part for part in command.decl.body if isinstance(part, LeaseStmt) and part.binding.text == bound.name]
-    decides = [part for part in command.decl.body if isinstance(part, DecideStmt)]
+    level = command.level(bound)
+    top = [part for part in level if isinstance(part, LeaseStmt) and part.binding.text == bound.name]
+    decides = [part for part in level if isinstance(part, DecideStmt)]
     if len(top) > 1:
         _report_second(command, bound, top[0], top[1])
         return
@@ -142,8 +145,8 @@ def _operations(arm: Arm, bound: Bound) -> list[LeaseStmt]:
 def _is_doubtful(command: CommandDraft) -> bool:
     """Whether a lease operation names a row that is not bound at all, and may be the one that is missed elsewhere."""
     names = {bound.name for bound in command.rows}
-    bodies = [command.decl.body]
-    bodies += [arm.body for part in command.decl.body if isinstance(part, DecideStmt) for arm in part.arms]
+    bodies = [command.decl.body, () if command.decl.loop is None else command.decl.loop.body]
+    bodies += [arm.body for body in tuple(bodies) for part in body if isinstance(part, DecideStmt) for arm in part.arms]
     return any(isinstance(part, LeaseStmt) and part.binding.text not in names for body in bodies for part in body)
 
 
@@ -161,6 +164,14 @@ def _report_second(command: CommandDraft, bound: Bound, first: LeaseStmt, second
     related = (Related("the first one", first.operation.span),)
     help_text = "keep one of the two"
     command.collector.error("RDB-C428", message, second.operation.span, related=related, help=help_text)
+
+
+def _report_outside(command: CommandDraft, bound: Bound) -> None:
+    loop, name = command.decl.loop, bound.entity.plan.name
+    related = () if loop is None else (Related("the loop", loop.item.span),)
+    message = f"`{name}` has a lease, and a lease operation on `{bound.name}` would run once for each item or never"
+    help_text = f"bind it inside the loop by a field of the item, or change `{name}` in a command of its own"
+    command.collector.error("RDB-C552", message, bound.statement.name.span, related=related, help=help_text)
 
 
 def _report_bypass(command: CommandDraft, bound: Bound) -> None:

@@ -44,8 +44,6 @@ def link(draft: Draft, collector: Collector) -> Draft:
         if isinstance(member, EnumDecl | RecordDecl) and member.name.text in BUILT_IN:
             message = f"`{member.name.text}` is a type of the language, so nothing else is called so"
             collector.error("RDB-C105", message, member.name.span, help="give the declaration another name")
-        elif isinstance(member, RecordDecl):
-            collector.unsupported("a record", member.name.span)
     declared = Declared(
         contract=contract,
         enums=_by_name(member for member in kept if isinstance(member, EnumDecl)),

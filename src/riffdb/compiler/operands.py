@@ -1,7 +1,8 @@
 """What transitions and lease operations share: the row that they stand on, their clauses, and operands that are inputs.
 
-The evidence of a caller (owner, token, revision, duration) is a direct input of the command: required, of the exact
-type, without a default. Nothing computed and nothing filled in can then stand for what the caller has seen.
+The evidence of a caller (owner, token, revision, duration) is a direct input of the command, or a field of the item of
+a loop: required, of the exact type, without a default, and no secret. Nothing computed and nothing filled in can then
+stand for what the caller has seen.
 """
 
 from collections.abc import Mapping
@@ -9,15 +10,17 @@ from dataclasses import replace
 
 from riffdb.compiler.collector import remove
 from riffdb.compiler.path import Bound, CommandDraft, Path, failed
+from riffdb.compiler.scope import ItemScope
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.spans import Span
 from riffdb.core.types import Type
 from riffdb.plan.commands import OutcomeUse
-from riffdb.plan.expressions import Input
+from riffdb.plan.expressions import Input, Item
 from riffdb.syntax.tree import (
     Arm,
     DecideStmt,
     LeaseStmt,
+    MemberExpr,
     Name,
     NameExpr,
     OperandClause,
@@ -51,7 +54,9 @@ def touched_row(command: CommandDraft, path: Path, name: Name, arm: DecideStmt |
     bound = bound_row(command, path, name)
     if bound is None or arm is None or bound.arm is not None or not bound.is_leased or name.text == arm.binding.text:
         return bound
-    if any(isinstance(part, LeaseStmt) and part.binding.text == name.text for part in command.decl.body):
+    if any(isinstance(part, LeaseStmt) and part.binding.text == name.text for part in command.level(bound)):
+        return bound
+    if command.changes_every_time(bound):  # which no lease operation can mend
         return bound
     if name.text in command.bypassed:
         return None
@@ -78,17 +83,17 @@ def changed_row(
 
 def direct_inputs(
     command: CommandDraft, operation: str, operands: tuple[OperandClause, ...], wanted: Mapping[str, Type], place: Name
-) -> dict[str, Input] | None:
+) -> dict[str, Input | Item] | None:
     """The operands by their word, each a direct input; None if one is missing, too many or wrong."""
     given = {clause.word.text: clause for clause in operands}
-    found: dict[str, Input] = {}
+    found: dict[str, Input | Item] = {}
     for word, clause in given.items():
         if word not in wanted:
             takes = ", ".join(f"`{name}`" for name in wanted)
             message = f"`{operation}` has no `{word}`; it takes {takes}"
             command.collector.error("RDB-C434", message, clause.span, fix=remove(clause.span, f"take `{word}` out"))
             continue
-        value = _direct_input(command, clause, wanted[word])
+        value = _direct(command, clause, wanted[word])
         if value is not None:
             found[word] = value
     for word, kind in wanted.items():
@@ -96,6 +101,40 @@ def direct_inputs(
             help_text = f"add `{word}` with an input of type `{kind}`"
             command.collector.error("RDB-C433", f"`{operation}` needs `{word}`", place.span, help=help_text)
     return found if found.keys() == wanted.keys() and given.keys() == wanted.keys() else None
+
+
+def _direct(command: CommandDraft, clause: OperandClause, wanted: Type) -> Input | Item | None:
+    value, item = clause.value, command.item
+    if item is not None and isinstance(value, MemberExpr) and value.owner.text == item.name and item.record:
+        return _direct_item(command, item, value.member, clause, wanted)
+    if item is not None and isinstance(value, NameExpr) and value.name.text == item.name and not item.record:
+        return _direct_item(command, item, Name("", value.span), clause, wanted)
+    return _direct_input(command, clause, wanted)
+
+
+def _direct_item(
+    command: CommandDraft, item: ItemScope, field: Name, clause: OperandClause, wanted: Type
+) -> Item | None:
+    word, span, kind = clause.word.text, clause.value.span, item.fields.get(field.text)
+    if kind is None:
+        if field.text not in item.broken:
+            message = f"`{item.record}` has no field `{field.text}`"
+            command.collector.unknown("RDB-C206", message, field, item.fields)
+        return None
+    if kind != wanted:
+        message = f"`{word}` takes a value of type `{wanted}`, and `{span.text}` is `{kind}`"
+        place = "the items of the list" if not item.record else f"`{field.text}` in `{item.record}`"
+        command.collector.error("RDB-C424", message, span, help=f"declare {place} as `{wanted}`")
+        return None
+    if item.secret:
+        _report_secret(command, clause)
+        return None
+    return Item(wanted, field.text)
+
+
+def _report_secret(command: CommandDraft, clause: OperandClause) -> None:
+    message = f"`{clause.value.span.text}` is secret, and `{clause.word.text}` is kept where everyone sees it"
+    command.collector.error("RDB-C217", message, clause.value.span, help="take it from an input that is not secret")
 
 
 def _direct_input(command: CommandDraft, clause: OperandClause, wanted: Type) -> Input | None:
@@ -110,6 +149,8 @@ def _direct_input(command: CommandDraft, clause: OperandClause, wanted: Type) ->
     if plan is None:
         message = f"`{word}` is what the caller gives, so it is an input as it is, not computed and not read from a row"
         help_text = f"declare an input of type `{wanted}` and name it here"
+        if command.item is not None and command.item.record:
+            help_text = f"declare an input, or a field of `{command.item.record}`, of type `{wanted}` and name it here"
         collector.error("RDB-C423", message, value.span, help=help_text)
         return None
     if plan.type != wanted:
@@ -121,6 +162,9 @@ def _direct_input(command: CommandDraft, clause: OperandClause, wanted: Type) ->
         message = f"`{word}` is what the caller gives, and `{plan.name}` has a default that would stand in for it"
         help_text = "leave the default out of the input"
         collector.error("RDB-C425", message, value.span, related=_declared(command, plan.name), help=help_text)
+        return None
+    if plan.secret:
+        _report_secret(command, clause)
         return None
     return Input(wanted, plan.name)
 

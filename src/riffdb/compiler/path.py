@@ -12,13 +12,13 @@ from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, EntityDraft
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.outcomes import Outcomes
-from riffdb.compiler.scope import Facts, RowScope, Scope, facts_if
+from riffdb.compiler.scope import Facts, ItemScope, RowScope, Scope, facts_if
 from riffdb.core.spans import Span
 from riffdb.core.types import Type
-from riffdb.plan.commands import InputPlan
+from riffdb.plan.commands import InputPlan, ServicePlan
 from riffdb.plan.declarations import WorkflowPlan
 from riffdb.plan.expressions import Expression, Field, leaves
-from riffdb.syntax.tree import BindStmt, CommandDecl, DecideStmt, Name
+from riffdb.syntax.tree import BindStmt, CommandDecl, DecideStmt, Loop, Name, Stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Bound:
     workflow: WorkflowPlan | None
     workflow_broken: bool
     arm: DecideStmt | None
+    loop: Loop | None
 
     @property
     def name(self) -> str:
@@ -67,9 +68,14 @@ class CommandDraft:
     names: NameScope
     requires: NameScope
     inputs: dict[str, InputPlan] = field(default_factory=dict)
+    services: dict[str, ServicePlan] = field(default_factory=dict)
+    loop: Loop | None = None
+    """The loop whose body is being lowered, and its item."""
+    item: ItemScope | None = None
+    items_max: int = 0
     broken: set[str] = field(default_factory=set)
     hidden: dict[str, str] = field(default_factory=dict)
-    """Names of bindings that stand in an arm, with the reason why they cannot be used outside."""
+    """Names that stand in an arm or a loop, with the reason why they cannot be used outside."""
     partition: Expression | None = None
     partition_span: Span | None = None
     rows: list[Bound] = field(default_factory=list)
@@ -84,8 +90,16 @@ class CommandDraft:
     """Where the first row is changed or event emitted, if anywhere."""
 
     def input_types(self) -> dict[str, Type]:
-        """Every input with its type."""
-        return {name: plan.type for name, plan in self.inputs.items()}
+        """Every input and service value with its type."""
+        return {name: plan.type for name, plan in (self.inputs | self.services).items()}
+
+    def changes_every_time(self, bound: Bound) -> bool:
+        """Whether the row is bound outside the loop in whose body the command is, which may come to it many times."""
+        return self.loop is not None and bound.loop is None
+
+    def level(self, bound: Bound) -> tuple[Stmt, ...]:
+        """The statements of the level at which the row is bound: the body's or the loop's."""
+        return self.decl.body if bound.loop is None else bound.loop.body
 
 
 @dataclass(slots=True)
@@ -187,6 +201,7 @@ def _scope(
         enums=command.draft.enums,
         inputs=command.input_types(),
         rows=rows,
+        item=command.item,
         time=True,
         known=known,
         trusting=path.trusting,

@@ -1,14 +1,14 @@
 """Where things stand in the source of a command, for errors that are found elsewhere and want to point there.
 
 The plan knows no places, so they are looked up in the tree by name. Of several the first in source order comes first.
-Absent: bulk commands and reimports, which no plan has yet.
+Absent: reimports, which no plan has yet.
 """
 
 from collections.abc import Iterator, Sequence
 
 from riffdb.compiler.steps import all_steps
 from riffdb.core.diagnostics import Related
-from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, RequireStep, Step
+from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, ForStep, RequireStep, Step
 from riffdb.syntax.tree import (
     BindStmt,
     CommandDecl,
@@ -29,7 +29,8 @@ Declared = CommandDecl | ReimportDecl
 
 def is_whole(decl: Declared, command: CommandPlan) -> bool:
     """Whether every statement has its step; one that has none was refused, and what rests on it is not judged."""
-    return sum(1 for _ in statements(decl)) == sum(1 for _ in all_steps(command.steps))
+    steps = [step for step in all_steps(command.steps) if not isinstance(step, ForStep)]
+    return sum(1 for _ in statements(decl)) == len(steps)
 
 
 def command_place(decl: Declared) -> Related:
@@ -74,8 +75,10 @@ def step_place(decl: Declared, step: Step) -> Related:
 
 
 def statements(decl: Declared) -> Iterator[Stmt]:
-    """Every statement, those of all arms among them."""
-    for stmt in decl.body if isinstance(decl, CommandDecl) else ():
+    """Every statement, those of all arms and of the loop among them."""
+    if not isinstance(decl, CommandDecl):
+        return
+    for stmt in (*decl.body, *(() if decl.loop is None else decl.loop.body)):
         yield stmt
         if isinstance(stmt, DecideStmt):
             for arm in stmt.arms:

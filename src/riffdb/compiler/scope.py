@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from riffdb.core.types import Type
 from riffdb.plan.declarations import EnumPlan
-from riffdb.plan.expressions import Binary, Expression, Field, Input, IsNull, Param, Row, Unary
+from riffdb.plan.expressions import Binary, Expression, Field, Input, IsNull, Item, Param, Row, Unary
 
 Fact = tuple[str, str, str]
-"""What is not null: `("field", binding, name)`, or with an empty end `("input" | "param" | "row", name, "")`."""
+"""What is not null: `("field", binding, name)`, or with an empty end a name and what it is of: `"input"`, `"param"`,
+`"item"` or `"row"`."""
 
 Facts = frozenset[Fact]
 
@@ -37,6 +38,20 @@ class RowScope:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemScope:
+    """The item that a loop is at: a record with its fields, or (`record` empty) one value, a field with the empty name.
+
+    `broken` fields have an error at their declaration already. Items of a secret list may be read, but not shown.
+    """
+
+    name: str
+    record: str
+    fields: Mapping[str, Type]
+    broken: frozenset[str] = frozenset()
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names of one place. `row` has its columns in scope without a binding; `refused` names are in sight but not
     to be used here, for the reason that they carry; `broken` names have an error at their declaration already. A
@@ -47,6 +62,7 @@ class Scope:
     params: Mapping[str, Type] = field(default_factory=dict)
     rows: Mapping[str, RowScope] = field(default_factory=dict)
     row: RowScope | None = None
+    item: ItemScope | None = None
     time: bool = False
     known: Facts = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +81,8 @@ class Scope:
     def names(self) -> list[str]:
         """Every name that an expression may begin with here."""
         own = () if self.row is None else self.row.columns
-        return [*self.inputs, *self.rows, *own, *self.enums]
+        item = () if self.item is None else (self.item.name,)
+        return [*self.inputs, *item, *self.rows, *own, *self.enums]
 
 
 def subject(expression: Expression) -> Fact | None:
@@ -75,6 +92,8 @@ def subject(expression: Expression) -> Fact | None:
             return ("input", name, "")
         case Param(name=name):
             return ("param", name, "")
+        case Item(name=name):
+            return ("item", name, "")
         case Field(binding=binding, name=name):
             return ("field", binding, name)
         case Row(binding=binding):

@@ -1,6 +1,7 @@
 """Walks over the steps of a compiled command, for whoever judges it from outside: its answers, paths and failures.
 
-No decide stands in an arm, so a path is the top level with one arm of each decide in its place.
+No decide stands in an arm, so a path is the top level with one arm of each decide in its place; what a loop holds is
+on no path for sure, since a list may be empty.
 Absent: judging anything.
 """
 

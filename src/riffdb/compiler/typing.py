@@ -13,7 +13,7 @@ from riffdb.core.limits import LIST_ITEMS_MAX, QUERY_ROWS_MAX, TEXT_BYTES_MAX
 from riffdb.core.types import BOOL, DATE, I64, TIMESTAMP, U64, UUID, Type
 from riffdb.syntax.tree import IntArgument, TypeExpr
 
-Place = Literal["field", "key", "computed", "event", "input", "param"]
+Place = Literal["field", "key", "computed", "event", "record", "input", "param"]
 
 PLAIN = {"bool": BOOL, "i64": I64, "u64": U64, "uuid": UUID, "timestamp": TIMESTAMP, "date": DATE}
 BUILT_IN = (*PLAIN, "string", "bytes", "decimal", "optional", "list", "limit", "cursor")
@@ -70,6 +70,9 @@ def _named_type(written: TypeExpr, declared: Declared, collector: Collector) -> 
     if name.text in declared.enums:
         return Type("enum", name=name.text) if _takes(written, "nothing", 0, 0, collector) else None
     if name.text in declared.records:
+        message = f"`{name.text}` is a record, which is an item of a list input and nothing else"
+        help_text = f"write `list<{name.text}, 1..64>` as the type of an input, or name its fields one by one"
+        collector.error("RDB-C204", message, name.span, help=help_text)
         return None
     if name.text in declared.entities:
         message = f"`{name.text}` is an entity, and a row is no value"
@@ -160,13 +163,19 @@ def _list_type(written: TypeExpr, declared: Declared, place: Place, collector: C
         message = f"the items of a list are given as `least..most`, with at most {LIST_ITEMS_MAX}"
         collector.error("RDB-C203", message, items.span)
         return None
-    element = lower_type(inner, declared, place, collector)
+    element = _element_type(inner, declared, place, collector)
     if element is None:
         return None
     if element.optional or element.kind in ("list", "limit"):
         collector.error("RDB-C204", f"`{inner.name.text}` cannot be an item of a list", inner.span)
         return None
     return Type("list", bound=items.high, scale=items.low, element=element)
+
+
+def _element_type(inner: TypeExpr, declared: Declared, place: Place, collector: Collector) -> Type | None:
+    if place == "input" and inner.name.text in declared.records:
+        return Type("record", name=inner.name.text) if _takes(inner, "nothing", 0, 0, collector) else None
+    return lower_type(inner, declared, place, collector)
 
 
 def _limit_type(written: TypeExpr, place: Place, collector: Collector) -> Type | None:

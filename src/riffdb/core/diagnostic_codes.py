@@ -68,6 +68,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C321": "a reference between fields of different types",
     "RDB-C322": "a reference to what is neither key nor unique",
     "RDB-C323": "an invariant that reads no field",
+    "RDB-C330": "a record without fields",
     "RDB-C340": "a former name that is no former one",
     "RDB-C341": "two fields with one former name",
     # --- workflows and leases ---
@@ -140,6 +141,11 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C543": "a second outcome for one rule",
     "RDB-C544": "a row that is named by what no index finds",
     "RDB-C545": "a look-up by what is no unique",
+    "RDB-C550": "a loop over something that is no list input",
+    "RDB-C551": "a row that is the same for every item",
+    "RDB-C552": "a leased row that a loop would change from outside",
+    "RDB-C553": "an answer inside a loop",
+    "RDB-C554": "a loop over more rows than an answer can tell of",
     # --- queries ---
     "RDB-C600": "a query reads nothing",
     "RDB-C602": "rows are ordered by something that is no field",

@@ -1,4 +1,5 @@
-"""What a store keeps beside rows: heads, commit records, capabilities, contracts; and `Batch`, one atomic write.
+"""What a store keeps beside rows: heads, commit records with their secret parts, capabilities, contracts; and `Batch`,
+one atomic write.
 
 A commit record is written once and never changed. It holds everything that a replay of its answer, the provenance of
 a row and a recomputation of state need. `answer` is the JSON text of the answer up to, not including, `"replayed"`.
@@ -25,7 +26,9 @@ class Head(NamedTuple):
 class CommitRecord(NamedTuple):
     """One durable entry of a partition's log.
 
-    `key` is None for acts without an idempotency key. `input`, `changes` and `events` are canonical JSON texts.
+    `key` is None for acts without an idempotency key. `input`, `changes` and `events` are canonical JSON texts, without
+    what is secret; `sealed` is that of the service values, empty where there are none. `secret_hash`: of the
+    `SecretPart`, in hexadecimal, empty where there is none.
     `role` is empty for an operator, `capability` empty for who opened the file itself.
     """
 
@@ -36,6 +39,8 @@ class CommitRecord(NamedTuple):
     key: str | None
     input_hash: bytes
     input: str
+    sealed: str
+    secret_hash: str
     outcome: str
     answer: str
     principal: str
@@ -52,6 +57,21 @@ class CommitRecord(NamedTuple):
     def identity(self) -> Identity | None:
         """The idempotency identity, if the record has one."""
         return None if self.key is None else (self.partition, self.command, self.key)
+
+
+class SecretPart(NamedTuple):
+    """What is secret of a commit record, kept apart so that it can be erased while the record stands.
+
+    `input` is the canonical JSON object of the secret inputs, `changes` the JSON list of what each change of the record
+    keeps back. The record's `secret_hash` is the SHA-256 of the salt (32 bytes of chance) and the two texts, with a NUL
+    between them; without the salt nobody can try what the texts were.
+    """
+
+    partition: bytes
+    sequence: int
+    salt: bytes
+    input: str
+    changes: str
 
 
 class Capability(NamedTuple):
@@ -100,3 +120,4 @@ class Batch:
     mutations: list[Mutation] = field(default_factory=list)
     capabilities: list[Capability] = field(default_factory=list)
     contracts: list[DeployedContract] = field(default_factory=list)
+    secrets: list[SecretPart] = field(default_factory=list)

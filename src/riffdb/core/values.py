@@ -1,14 +1,14 @@
 """Values in their three forms: inside (plain), on the wire (JSON), and native (what a Python caller holds).
 
 Inside, a value is what the engine and the stores work with: `uuid` is 16 bytes, `timestamp` microseconds and `date`
-days since 1970-01-01 (UTC), `decimal` an integer scaled by its type, an enum the ordinal of its variant, a list a
-tuple, null is None; `bool`, integers, text and bytes are themselves. A decoder takes the wire form or the native form
-and refuses whatever is outside the type, naming the path: nothing is cut, rounded, normalised or wrapped.
+days since 1970-01-01 (UTC), `decimal` an integer scaled by its type, an enum the ordinal of its variant, a list or a
+record a tuple, null is None; `bool`, integers, text and bytes are themselves. A decoder takes the wire form or the
+native form and refuses whatever is outside the type, naming the path: nothing is cut, rounded, normalised or wrapped.
 """
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -18,9 +18,12 @@ from uuid import UUID
 
 from riffdb.core.errors import input_error
 from riffdb.core.limits import I64_MAX, I64_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, U64_MAX
+from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 
 Enums = Mapping[str, tuple[str, ...]]
+Records = Mapping[str, Sequence[tuple[str, Type]]]
+"""The fields of every record of a contract, by its name and in declared order."""
 Decoder = Callable[[Any, str], Any]
 Encoder = Callable[[Any], Any]
 
@@ -44,15 +47,18 @@ _TEXTS_KEPT = 4_096
 """One command shows the same ids and times in its answer, its record and its changes."""
 
 
-def decoder(value_type: Type, enums: Enums) -> Decoder:
+NO_RECORDS: Records = {}
+
+
+def decoder(value_type: Type, enums: Enums, records: Records = NO_RECORDS) -> Decoder:
     """The function from (wire or native value, path) to the inside value; it raises `RDB-E-INPUT` with the path."""
-    decode = _decode_required(value_type, enums)
+    decode = _decode_required(value_type, enums, records)
     if not value_type.optional:
         return decode
     return lambda value, path: None if value is None else decode(value, path)
 
 
-def _decode_required(value_type: Type, enums: Enums) -> Decoder:
+def _decode_required(value_type: Type, enums: Enums, records: Records) -> Decoder:
     match value_type.kind:
         case "bool":
             return _decode_bool
@@ -77,7 +83,9 @@ def _decode_required(value_type: Type, enums: Enums) -> Decoder:
         case "enum":
             return _enum_decoder(value_type.name, enums[value_type.name])
         case "list" if value_type.element is not None:
-            return _list_decoder(decoder(value_type.element, enums), value_type.scale, value_type.bound)
+            return _list_decoder(decoder(value_type.element, enums, records), value_type.scale, value_type.bound)
+        case "record":
+            return _record_decoder(value_type.name, records[value_type.name], enums)
     raise AssertionError(f"no values are read for the type {value_type}")
 
 
@@ -243,9 +251,31 @@ def _list_decoder(element: Decoder, low: int, high: int) -> Decoder:
     return decode
 
 
-def encoder(value_type: Type, enums: Enums) -> Encoder:
-    """The function from an inside value to its wire form."""
-    encode = _encode_required(value_type, enums)
+def _record_decoder(name: str, fields: Sequence[tuple[str, Type]], enums: Enums) -> Decoder:
+    places = {field: (place, decoder(kind, enums)) for place, (field, kind) in enumerate(fields)}
+    required = [(field, place, kind) for place, (field, kind) in enumerate(fields) if not kind.optional]
+
+    def decode(value: Any, path: str) -> tuple[Any, ...]:
+        if not isinstance(value, Mapping):
+            raise input_error(path, f"must be an object with the fields of {name}")
+        decoded = [None] * len(places)
+        for field, given in value.items():
+            known = places.get(field)
+            if known is None:
+                raise input_error(f"{path}.{field}", f"is no field of {name}{did_you_mean(str(field), places)}")
+            decoded[known[0]] = known[1](given, f"{path}.{field}")
+        for field, place, kind in required:
+            if decoded[place] is None:
+                raise input_error(f"{path}.{field}", f"is missing; give a value of type {kind}")
+        return tuple(decoded)
+
+    return decode
+
+
+def encoder(value_type: Type, enums: Enums, records: Records = NO_RECORDS) -> Encoder:
+    """The function from an inside value to its wire form; that of a record names its fields in order of their names and
+    leaves out those that are null, so that one value has one form, also when the record has grown."""
+    encode = _encode_required(value_type, enums, records)
     if encode is None:
         return unchanged
     if not value_type.optional:
@@ -253,7 +283,7 @@ def encoder(value_type: Type, enums: Enums) -> Encoder:
     return lambda value: None if value is None else encode(value)
 
 
-def _encode_required(value_type: Type, enums: Enums) -> Encoder | None:
+def _encode_required(value_type: Type, enums: Enums, records: Records) -> Encoder | None:
     match value_type.kind:
         case "bool":
             return bool
@@ -273,9 +303,16 @@ def _encode_required(value_type: Type, enums: Enums) -> Encoder | None:
         case "enum":
             return enums[value_type.name].__getitem__
         case "list" if value_type.element is not None:
-            encode = encoder(value_type.element, enums)
+            encode = encoder(value_type.element, enums, records)
             return lambda value: [encode(item) for item in value]
+        case "record":
+            return _record_encoder(records[value_type.name], enums)
     return None
+
+
+def _record_encoder(fields: Sequence[tuple[str, Type]], enums: Enums) -> Encoder:
+    parts = sorted((name, place, encoder(kind, enums)) for place, (name, kind) in enumerate(fields))
+    return lambda value: {name: encode(value[place]) for name, place, encode in parts if value[place] is not None}
 
 
 def unchanged(value: Any) -> Any:

@@ -165,6 +165,8 @@ async def _system_commit(
         key=None,
         input_hash=sha256(text.encode()).digest(),
         input=text,
+        sealed="",
+        secret_hash="",
         outcome=outcome,
         answer="",
         principal=caller.principal,

@@ -18,6 +18,8 @@ from riffdb.database.contracts import Contract, PreparedCommand
 class CommandRequest:
     """An admitted command on its way; `settled` with an `answer` or an `error` by the pipeline.
 
+    `canonical` is the input without its secret parts, which are `secret_input`; `input_hash` is of the former.
+    `inputs` have the service values behind them once it is sealed, and `sealed` is their canonical JSON, if it has any.
     `answer` is the stored text up to, not including, `"replayed"`. `stale_contract`: another contract was deployed
     meanwhile, and the request must be admitted again.
     """
@@ -30,6 +32,8 @@ class CommandRequest:
     canonical: str
     input_hash: bytes
     caller: Caller
+    secret_input: str
+    sealed: str = ""
     answer: str = ""
     replayed: bool = False
     error: Exception | None = None
@@ -44,17 +48,17 @@ def admit(contract: Contract, caller: Caller, name: str, values: Mapping[str, ob
     partition = command.partition_bytes(command.compiled.partition(inputs))
     check_partition(caller, partition)
     key = command.request_key(inputs)
-    canonical = command.inputs.canonical(inputs, with_secrets=True)
-    shown = command.inputs.canonical(inputs, with_secrets=False) if command.inputs.has_secrets else canonical
+    canonical = command.inputs.canonical(inputs)
     return CommandRequest(
         contract=contract,
         command=command,
         inputs=inputs,
         partition=partition,
         identity=None if key is None else (partition, name, key),
-        canonical=shown,
+        canonical=canonical,
         input_hash=sha256(canonical.encode()).digest(),
         caller=caller,
+        secret_input=command.inputs.secret(inputs) if command.inputs.has_secrets else "{}",
     )
 
 

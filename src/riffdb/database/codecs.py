@@ -5,7 +5,7 @@ text that identities are hashed from. Absent: which command may be called, and w
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from riffdb.core.errors import input_error
 from riffdb.core.layout import Key, Row
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
-from riffdb.core.values import Enums, decoder, encoder
+from riffdb.core.values import NO_RECORDS, Enums, Records, decoder, encoder
 from riffdb.plan.commands import InputPlan
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import inside_value
@@ -24,18 +24,19 @@ _encode = msgspec.json.Encoder().encode
 class InputCodec:
     """Decodes the inputs of a command, or the parameters of a query, and says them in canonical form."""
 
-    def __init__(self, inputs: tuple[InputPlan, ...], enums: Enums, noun: str) -> None:
+    def __init__(self, inputs: tuple[InputPlan, ...], enums: Enums, noun: str, records: Records = NO_RECORDS) -> None:
         self._noun = noun
         self.has_secrets = any(plan.secret for plan in inputs)
-        self._places = {plan.name: (place, decoder(plan.type, enums)) for place, plan in enumerate(inputs)}
+        self._places = {plan.name: (place, decoder(plan.type, enums, records)) for place, plan in enumerate(inputs)}
         self._defaults = tuple(inside_value(plan.type, plan.default) if plan.has_default else None for plan in inputs)
         self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
         order = sorted(range(len(inputs)), key=lambda place: inputs[place].name)
         self._sorted = tuple((place, self._defaults[place], inputs[place].secret) for place in order)
-        self._encode = member_encoder([(plan.name, plan.type.nullable) for plan in inputs], enums)
+        self._encode = member_encoder([(plan.name, plan.type.nullable) for plan in inputs], enums, records)
         self._whole = None
-        if len(self._required) == len(inputs):
-            self._whole = object_encoder([(inputs[place].name, inputs[place].type, place) for place in order], enums)
+        if len(self._required) == len(inputs) and not self.has_secrets:
+            named = [(inputs[place].name, inputs[place].type, place) for place in order]
+            self._whole = object_encoder(named, enums, records)
 
     def decode(self, values: Mapping[str, object], only: frozenset[str] | None = None) -> tuple[Any, ...]:
         """Inside values in declared order; `RDB-E-INPUT` with the path of what is wrong.
@@ -56,19 +57,22 @@ class InputCodec:
                     raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
         return tuple(decoded)
 
-    def canonical(self, decoded: tuple[Any, ...], *, with_secrets: bool) -> str:
-        """Canonical JSON of the values, defaults left out (null is one), so that a new input keeps old forms valid.
+    def canonical(self, decoded: tuple[Any, ...]) -> str:
+        """Canonical JSON of the values that are no secret, defaults left out (null is one), so that a new input keeps
+        old forms valid. It is the text that `core.canonical` would write, several times faster."""
+        return self._some(decoded, secret=False) if self._whole is None else self._whole(decoded)
 
-        It is the text that `core.canonical` would write, several times faster.
-        """
-        if self._whole is not None and (with_secrets or not self.has_secrets):
-            return self._whole(decoded)
+    def secret(self, decoded: tuple[Any, ...]) -> str:
+        """The same of those that are secret."""
+        return self._some(decoded, secret=True)
+
+    def _some(self, decoded: tuple[Any, ...], *, secret: bool) -> str:
         members = self._encode(decoded)
         return object_text(
             [
                 members[place]
                 for place, default, is_secret in self._sorted
-                if decoded[place] != default and (with_secrets or not is_secret)
+                if decoded[place] != default and is_secret == secret
             ]
         )
 
@@ -80,12 +84,14 @@ class RowCodec:
     """
 
     def __init__(self, entity: EntityPlan, enums: Enums) -> None:
+        self._columns = entity.columns
         self._revision = len(entity.columns)
         self._sequence = self._revision + 1
         types = entity.types
         shown = (*entity.visible, "revision")
         self._encode = member_encoder([(name, types[name]) for name in (*entity.columns, "revision")], enums)
         self._hidden = tuple(place for place, name in enumerate(entity.columns) if name not in shown)
+        self.has_secrets = bool(self._hidden)
         order = entity.storage_key
         key = [(part.name, part.type, order.index(part.name)) for part in entity.key]
         self.key = object_encoder(key, enums)
@@ -110,6 +116,8 @@ class RowCodec:
             revision, sequence = before[self._revision], before[self._sequence]
             start = self._start + self.key(key)
             return f'{start},"before":"{revision}","after":null,"previous":"{sequence}","fields":{{}}}}'
+        if self._hidden:
+            return self._change_beside_secrets(before, after, ended)
         members, revision = self._members(after), after[self._revision]
         start = f"{self._start}{{{','.join(members[: self._keys])}}}"
         if before is None:
@@ -120,6 +128,26 @@ class RowCodec:
         fields = ",".join([text for text, old, new in stored if old != new])
         found, sequence = before[self._revision], before[self._sequence]
         return f'{start},"before":"{found}","after":"{revision}","previous":"{sequence}","fields":{{{fields}}}}}'
+
+    def secret_change(self, before: Row | None, after: Row | None) -> str:
+        """What `change` keeps back: the secret fields that differ, with their values."""
+        if after is None:
+            return "{}"
+        members = self._members(after)
+        return object_text(
+            [members[place] for place in self._hidden if before is None or before[place] != after[place]]
+        )
+
+    def _change_beside_secrets(self, before: Row | None, after: Row, ended: int | None) -> str:
+        """As `change`; secret fields that differ are named, without their values."""
+        members = self._members(after)
+        differing = [place for place in range(self._revision) if before is None or before[place] != after[place]]
+        fields = ",".join([members[place] for place in differing if place not in self._hidden])
+        secret = ",".join([f'"{self._columns[place]}"' for place in differing if place in self._hidden])
+        found, sequence = (None, ended) if before is None else (before[self._revision], before[self._sequence])
+        revisions = [("before", found), ("after", after[self._revision]), ("previous", sequence)]
+        told = ",".join([f'"{name}":null' if value is None else f'"{name}":"{value}"' for name, value in revisions])
+        return f'{self._start}{{{",".join(members[: self._keys])}}},{told},"fields":{{{fields}}},"secret":[{secret}]}}'
 
     def _members(self, row: Row) -> tuple[str, ...]:
         newest, members = self._newest
@@ -139,42 +167,57 @@ def json_text(value: Any) -> str:
     return _encode(value).decode()
 
 
-def member_encoder(fields: Sequence[tuple[str, Type]], enums: Enums) -> Callable[[Sequence[Any]], tuple[str, ...]]:
+def member_encoder(
+    fields: Sequence[tuple[str, Type]], enums: Enums, records: Records = NO_RECORDS
+) -> Callable[[Sequence[Any]], tuple[str, ...]]:
     """The function from values, in the order of the fields, to the members of a JSON object, `"name":value` each.
 
     It is one expression, compiled: the answer and the record of every command pass through it. A name of a contract is
     an identifier, so it needs no escape; it stands in the expression as part of a literal only.
     """
     names: dict[str, Any] = {"json_text": json_text}
-    members = [_member(name, value_type, place, enums, names) for place, (name, value_type) in enumerate(fields)]
+    made = _Encoders(enums, records, names)
+    members = [_member(name, value_type, place, made) for place, (name, value_type) in enumerate(fields)]
     function: Callable[[Sequence[Any]], tuple[str, ...]] = eval(f"lambda values: ({', '.join(members)},)", names)
     return function
 
 
-def object_encoder(fields: Sequence[tuple[str, Type, int]], enums: Enums) -> Callable[[Sequence[Any]], str]:
+def object_encoder(
+    fields: Sequence[tuple[str, Type, int]], enums: Enums, records: Records = NO_RECORDS
+) -> Callable[[Sequence[Any]], str]:
     """The function from values to the JSON object of the named fields, each with the place of its value."""
     names: dict[str, Any] = {"json_text": json_text}
+    made = _Encoders(enums, records, names)
     if any(value_type.optional for _, value_type, _ in fields):
-        members = ", ".join([_member(name, value_type, place, enums, names) for name, value_type, place in fields])
+        members = ", ".join([_member(name, value_type, place, made) for name, value_type, place in fields])
         text = f"'{{' + ','.join(({members},)) + '}}'"
     else:
-        text = f"f'{{{{{','.join([_required(*field, enums, names) for field in fields])}}}}}'"
+        text = f"f'{{{{{','.join([_required(*field, made) for field in fields])}}}}}'"
     function: Callable[[Sequence[Any]], str] = eval(f"lambda values: {text}", names)
     return function
 
 
-def _member(name: str, value_type: Type, place: int, enums: Enums, names: dict[str, Any]) -> str:
+class _Encoders(NamedTuple):
+    """What encoders are made of, and the names that the expressions know them by."""
+
+    enums: Enums
+    records: Records
+    names: dict[str, Any]
+
+
+def _member(name: str, value_type: Type, place: int, made: _Encoders) -> str:
     """The expression of one member."""
-    text = f"f'{_required(name, value_type, place, enums, names)}'"
+    text = f"f'{_required(name, value_type, place, made)}'"
     return f"('\"{name}\":null' if values[{place}] is None else {text})" if value_type.optional else text
 
 
-def _required(name: str, value_type: Type, place: int, enums: Enums, names: dict[str, Any]) -> str:
-    """The inside of an f-string of one member that is not null; what it needs is put into `names`."""
+def _required(name: str, value_type: Type, place: int, made: _Encoders) -> str:
+    """The inside of an f-string of one member that is not null; what it needs is put among the names."""
+    names = made.names
     start, value, encode = f'"{name}":', f"values[{place}]", f"encode_{place}"
     match value_type.kind:
         case "enum":
-            names[encode] = tuple(f'"{variant}"' for variant in enums[value_type.name])
+            names[encode] = tuple(f'"{variant}"' for variant in made.enums[value_type.name])
             return f"{start}{{{encode}[{value}]}}"
         case "bool":
             names[encode] = ("false", "true")
@@ -184,7 +227,7 @@ def _required(name: str, value_type: Type, place: int, enums: Enums, names: dict
         case "i64" | "u64":
             return f'{start}"{{{value}}}"'
         case "uuid" | "timestamp" | "date" | "decimal" | "bytes":
-            names[encode] = encoder(value_type.required, enums)
+            names[encode] = encoder(value_type.required, made.enums)
             return f'{start}"{{{encode}({value})}}"'
-    names[encode] = encoder(value_type.required, enums)
+    names[encode] = encoder(value_type.required, made.enums, made.records)
     return f"{start}{{json_text({encode}({value}))}}"

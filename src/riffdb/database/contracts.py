@@ -43,6 +43,7 @@ class PreparedCommand:
     partition_bytes: Callable[[Any], bytes]
     partition_inputs: frozenset[str]
     key_position: int | None
+    has_secrets: bool
     encode_payloads: Mapping[str, Callable[[tuple[Any, ...]], str]]
 
     def request_key(self, inputs: tuple[Any, ...]) -> str | None:
@@ -159,19 +160,22 @@ class Contract:
     def _prepare_command(self, plan: CommandPlan) -> PreparedCommand:
         compiled = compile_command(self.plan, plan.name)
         names = [item.name for item in plan.inputs]
+        inputs = InputCodec(plan.inputs, self.enums, "input", self.plan.record_fields())
+        rows = tuple(self.rows[entity] for entity in compiled.slots)
         return PreparedCommand(
             plan=plan,
-            inputs=InputCodec(plan.inputs, self.enums, "input"),
+            inputs=inputs,
             compiled=compiled,
             finders={slot: self.index(compiled.slots[slot], unique) for slot, unique in compiled.finders.items()},
             tables=(
                 *(self.tables[entity] for entity in compiled.slots),
                 *(self.tombstones[entity] for entity in compiled.tombstones),
             ),
-            rows=tuple(self.rows[entity] for entity in compiled.slots),
+            rows=rows,
             partition_bytes=partition_encoder(plan.partition.type),
             partition_inputs=_names_in(plan.partition),
             key_position=None if plan.idempotency_key is None else names.index(plan.idempotency_key),
+            has_secrets=inputs.has_secrets or any(of_entity.has_secrets for of_entity in rows),
             encode_payloads={outcome.name: self._payload_encoder(outcome.payload) for outcome in plan.outcomes},
         )
 

@@ -14,14 +14,16 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.incidents import new_incident
 from riffdb.core.layout import Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity
+from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity, SecretPart
 from riffdb.database.admission import CommandRequest
 from riffdb.database.callers import check_capability
 from riffdb.database.contracts import Contract
 from riffdb.database.guards import found_by, held
 from riffdb.database.overlay import Overlay
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
-from riffdb.engine import Guarded
+from riffdb.database.sealing import seal_services
+from riffdb.database.secrets import secret_hash, secret_part, stored_part
+from riffdb.engine import Guarded, Rows
 from riffdb.storage.protocol import Store, Transaction
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class BatchState:
     capabilities: dict[bytes, Capability]
     overlay: Overlay = field(default_factory=Overlay)
     records: list[CommitRecord] = field(default_factory=list)
+    secrets: dict[tuple[bytes, int], SecretPart] = field(default_factory=dict)
 
     def head(self, partition: bytes) -> Head:
         """The newest commit of a partition, or the state before its first."""
@@ -63,6 +66,7 @@ async def run_commands(store: Store, contract: Contract, requests: Sequence[Comm
                 Batch(
                     heads=[state.heads[partition] for partition in written],
                     records=state.records,
+                    secrets=list(state.secrets.values()),
                     mutations=state.overlay.mutations(),
                 )
             )
@@ -80,6 +84,8 @@ async def _observe(transaction: Transaction, requests: Sequence[CommandRequest])
     wanted: dict[str, tuple[Table, list[Key]]] = {}
     for request in requests:
         if request.identity not in state.answered:
+            if request.command.plan.services:
+                await seal_services(transaction, request, state.now)
             try:
                 pairs = request.command.compiled.stages[0](request.inputs, ())
             except Exception:  # noqa: BLE001, S112  # raised again when it is evaluated, where it harms no neighbour
@@ -101,10 +107,11 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
         check_capability(state.capabilities.get(request.caller.token_hash), time)
     stored = None if request.identity is None else state.answered.get(request.identity)
     if stored is not None:
-        _replay(request, stored)
+        await _replay(transaction, state, request, stored)
         return
     hit("command.sealed")
-    rows = await _rows(transaction, state.overlay, request)
+    fetch = _looped_rows if request.command.compiled.looped else _rows
+    rows = await fetch(transaction, state.overlay, request)
     evaluation = request.command.compiled.evaluate(request.inputs, rows, time, sequence)
     if isinstance(evaluation, Guarded):
         evaluation = await held(transaction, state.overlay, request, evaluation)
@@ -112,19 +119,22 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     if request.identity is None:
         request.answer = unrecorded_text(request, evaluation)
         return
-    record = commit_record(request, evaluation, head, sequence, time)
+    secret = await secret_part(transaction, request, evaluation, sequence)
+    record = commit_record(request, evaluation, head, sequence, time, secret_hash(secret))
     for slot, key, _, after in evaluation.changes:
         state.overlay.change(request.command.tables[slot], key, after)
     state.records.append(record)
+    if secret is not None:
+        state.secrets[record.partition, sequence] = secret
     state.answered[request.identity] = record
     state.heads[request.partition] = Head(request.partition, sequence, time, record.chain)
     request.answer = record.answer
 
 
-async def _rows(transaction: Transaction, overlay: Overlay, request: CommandRequest) -> list[Row | None]:
+async def _rows(transaction: Transaction, overlay: Overlay, request: CommandRequest) -> list[Rows]:
     """The rows of every slot, as the commands before left them."""
     command = request.command
-    rows: list[Row | None] = [None] * len(command.tables)
+    rows: list[Rows] = [None] * len(command.tables)
     for stage in command.compiled.stages:
         for slot, key in stage(request.inputs, rows):
             if command.finders and slot in command.finders:
@@ -137,8 +147,38 @@ async def _rows(transaction: Transaction, overlay: Overlay, request: CommandRequ
     return rows
 
 
-def _replay(request: CommandRequest, stored: CommitRecord) -> None:
-    if stored.input_hash != request.input_hash:
+async def _looped_rows(transaction: Transaction, overlay: Overlay, request: CommandRequest) -> list[Rows]:
+    """The rows of every slot of a bulk command: a slot of its loop is given what is known of its table, by key, or
+    what its unique found, by the values of that."""
+    command, looped = request.command, request.command.compiled.looped
+    rows: list[Rows] = [None] * len(command.tables)
+    found: dict[int, dict[Key, Row | None]] = {slot: {} for slot in command.finders}
+    for slot in looped:
+        rows[slot] = found[slot] if slot in found else overlay.of(command.tables[slot])
+    for stage in command.compiled.stages:
+        pairs = stage(request.inputs, rows)
+        wanted: dict[int, list[Key]] = {}
+        for slot, key in pairs:
+            wanted.setdefault(slot, []).append(key)
+        for slot, keys in wanted.items():
+            table, known = command.tables[slot], overlay.of(command.tables[slot])
+            if slot in found:
+                known = found[slot]
+                for values in keys:
+                    known[values] = await found_by(transaction, overlay, table, command.finders[slot], values)
+            else:
+                await overlay.load(transaction, table, keys)
+            if slot not in looped:
+                rows[slot] = known[keys[0]]
+    return rows
+
+
+async def _replay(transaction: Transaction, state: BatchState, request: CommandRequest, stored: CommitRecord) -> None:
+    is_same = stored.input_hash == request.input_hash
+    if is_same and request.command.inputs.has_secrets:
+        part = state.secrets.get((stored.partition, stored.sequence)) or await stored_part(transaction, stored)
+        is_same = part is None or part.input == request.secret_input  # what was erased cannot be told apart any more
+    if not is_same:
         raise RiffError(
             "RDB-E-IDEMPOTENCY-REUSED",
             "the request key was used with another input; use a new key for a new request",

@@ -73,7 +73,10 @@ def _entry(contract: Contract, entity: EntityPlan, record: CommitRecord, change:
         "outcome": record.outcome,
         "principal": record.principal,
         "revision": change["after"],
-        "changes": {name: REDACTED if name in hidden else value for name, value in change["fields"].items()},
+        "changes": {
+            name: REDACTED if name in hidden else value
+            for name, value in (change["fields"] | dict.fromkeys(change.get("secret", ()))).items()
+        },
     }
 
 

@@ -54,9 +54,9 @@ def whole_answer(text: str, replayed: bool) -> bytes:
 
 
 def commit_record(
-    request: CommandRequest, evaluation: Evaluation, head: Head, sequence: int, time: int
+    request: CommandRequest, evaluation: Evaluation, head: Head, sequence: int, time: int, secret_hash: str
 ) -> CommitRecord:
-    """The record that follows `head` in the request's partition."""
+    """The record that follows `head` in the request's partition; the hash is that of what is kept apart from it."""
     caller, contract, rows = request.caller, request.contract, request.command.rows
     changes = []
     ended = None
@@ -78,6 +78,8 @@ def commit_record(
             None if request.identity is None else request.identity[2],
             request.input_hash,
             request.canonical,
+            request.sealed,
+            secret_hash,
             evaluation.outcome,
             answer_text(request, evaluation, sequence, time),
             caller.principal,

@@ -6,7 +6,16 @@ randomness, authority, and any check that the compiler has already made.
 """
 
 from riffdb.engine.commands import compile_command
-from riffdb.engine.evaluation import Change, CompiledCommand, CompiledQuery, Evaluation, Guard, Guarded, IndexRange
+from riffdb.engine.evaluation import (
+    Change,
+    CompiledCommand,
+    CompiledQuery,
+    Evaluation,
+    Guard,
+    Guarded,
+    IndexRange,
+    Rows,
+)
 from riffdb.engine.queries import compile_query
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "Guard",
     "Guarded",
     "IndexRange",
+    "Rows",
     "compile_command",
     "compile_query",
 ]

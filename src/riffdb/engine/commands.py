@@ -3,7 +3,8 @@
 `evaluate` runs the steps in source order over local names, returns at the first declared failure, and only then forms
 what is committed: successor revisions, computed columns, rows, events, and the answer, which sees them. Names:
 `i3` input, `r0` row of a slot as found, `g0` the tombstone of its key, `r0_4` a column of it as it is now, `k0` its
-key, `v0` its successor revision, `n0` its row as committed, `d0` the arm that a decide took, `t0` a value on the way.
+key, `v0` its successor revision, `n0` its row as committed, `d0` the arm that a decide took, `t0` a value on the way;
+and those of `loops`.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ from riffdb.core.errors import RiffError
 from riffdb.engine.arithmetic import offered_functions
 from riffdb.engine.commit import CommitWriter
 from riffdb.engine.evaluation import Change, CompiledCommand, Evaluation, Guard, Guarded
+from riffdb.engine.loops import items_of
 from riffdb.engine.slots import Slot, lay_out
 from riffdb.engine.source import Source, execute, note, numbered
 from riffdb.engine.stages import write_partition, write_stages
@@ -26,7 +28,7 @@ def compile_command(plan: Plan, name: str) -> CompiledCommand:
     command = plan.command(name)
     slots = lay_out(plan, command)
     source = Source()
-    stages = _write_reads(command, slots, source)
+    stages = _write_reads(plan, command, slots, source)
     constants = _write_evaluate(plan, command, slots, source)
     namespace = execute(name, source.text, _offered(name) | constants)
     return CompiledCommand(
@@ -38,27 +40,32 @@ def compile_command(plan: Plan, name: str) -> CompiledCommand:
         namespace["partition"],
         namespace["evaluate"],
         source.text,
+        tuple(number for slot in slots if slot.in_loop for number in (slot.number, slot.grave) if number is not None),
     )
 
 
-def _write_reads(command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> int:
-    inputs = {part.name: f"inputs[{number}]" for number, part in enumerate(command.inputs)}
-    views = Views(inputs, source.temporary)
+def _write_reads(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> int:
+    inputs = {name: f"inputs[{number}]" for number, name in enumerate(command.given)}
+    items = items_of(plan, command, inputs)
+    views = Views(inputs if items is None else inputs | items.fields, source.temporary)
     write_partition(command.partition, inputs, source)
-    return write_stages(command, slots, views, source)
+    return write_stages(command, slots, items, views, source)
 
 
 def _write_evaluate(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> dict[str, Evaluation]:
-    inputs = {part.name: f"i{number}" for number, part in enumerate(command.inputs)}
-    views = Views(inputs, source.temporary)
+    inputs = {name: f"i{number}" for number, name in enumerate(command.given)}
+    items = items_of(plan, command, inputs)
+    views = Views(inputs if items is None else inputs | items.fields, source.temporary)
     source.line()
     source.line()
     with source.block("def evaluate(inputs, rows, now, sequence):"):
         source.line(note(f"inputs: {numbered(list(inputs))}"))
         _unpack(list(inputs.values()), "inputs", source)
-        graves = [slot.tombstone for slot in slots if slot.grave is not None]
-        _unpack([*(slot.row for slot in slots), *graves], "rows", source)
-        steps = StepWriter(plan, command, slots, views, source)
+        graves = [
+            slot.looked_up_tombstone if slot.in_loop else slot.tombstone for slot in slots if slot.grave is not None
+        ]
+        _unpack([*(slot.looked_up if slot.in_loop else slot.row for slot in slots), *graves], "rows", source)
+        steps = StepWriter(plan, command, slots, items, views, source)
         steps.write()
         CommitWriter(plan, command, slots, views, source).write(steps)
     return steps.constants
@@ -73,6 +80,7 @@ def _offered(name: str) -> dict[str, object]:
     return offered_functions(name) | {
         # `tuple.__new__` takes half the time of a named tuple's own constructor.
         "new": tuple.__new__,
+        "enumerate": enumerate,
         "Change": Change,
         "Evaluation": Evaluation,
         "Guard": Guard,

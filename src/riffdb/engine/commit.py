@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from riffdb.core.layout import TOMBSTONE_REVISION
 from riffdb.engine.expressions import constant_text, expression_text
 from riffdb.engine.guards import GuardWriter
+from riffdb.engine.loops import loop_of
 from riffdb.engine.slots import Arm, Slot
 from riffdb.engine.source import Source, note, row_of
 from riffdb.engine.steps import Answer, Emitted, StepWriter, payload_text
@@ -18,29 +19,38 @@ from riffdb.engine.views import Views
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, DecideStep
 
+_COMMITTED = ("changes", "events", "revisions")
+
 
 class CommitWriter:
     """Writes the end of one command."""
 
     def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
         self._plan, self._command, self._views, self._source = plan, command, views, source
-        self._mutated = [slot for slot in slots if slot.is_changed]
+        loop = loop_of(command)
+        self._mutated = [slot for slot in slots if slot.is_changed and not slot.in_loop]
+        self._looped = [slot for slot in slots if slot.is_changed and slot.in_loop]
+        steps = (*command.steps, *(() if loop is None else loop.steps))
         self._applying = [
             {Arm(decide, number) for number, branch in enumerate(step.arms) if branch.none is None}
-            for decide, step in enumerate(step for step in command.steps if isinstance(step, DecideStep))
+            for decide, step in enumerate(step for step in steps if isinstance(step, DecideStep))
         ]
 
     def write(self, steps: StepWriter) -> None:
         """Write successors, guards, events and the return of every success."""
         emits, answers = steps.emits, steps.answers
-        events = [(self._condition({emit.arm}), self._event(emit)) for emit in emits]
+        events = [(self._condition({emit.arm}), self._event(emit)) for emit in emits if not emit.in_loop]
+        looped = [(self._condition({emit.arm}), self._event(emit)) for emit in emits if emit.in_loop]
         returns = [(answer, self._payload(answer)) for answer in answers]
-        shown = [text for _, text in (*events, *returns)]
+        shown = [text for _, text in (*events, *looped, *returns)]
         self._source.line(note("commit"))
         for slot in self._mutated:
             self._successor(slot, shown)
         guards = GuardWriter(self._plan, self._views, self._source, steps.failure, self._mutates)
-        is_guarded = guards.write(steps.watched)
+        is_guarded = guards.has_conflicts(steps.watched)
+        if is_guarded:
+            self._source.line("guards = ()")
+        guards.write([part for part in steps.watched if not part.slot.in_loop], is_guarded=is_guarded)
         mutated = [(self._mutates(slot), slot) for slot in self._mutated]
         changes = self._collected(
             "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
@@ -54,6 +64,17 @@ class CommitWriter:
                 if slot.workflow and slot.bind.kind != "delete"
             ],
         )
+        if steps.kept:
+            for name, text in zip(_COMMITTED, (changes, emitted, revisions), strict=True):
+                self._source.line(f"{name} = [*{text}]")
+            with self._source.block(f"for index, {row_of(steps.kept)} in enumerate(kept):"):
+                for slot in self._looped:
+                    self._successor(slot, shown)
+                guards.write([part for part in steps.watched if part.slot.in_loop], is_guarded=is_guarded)
+                self._item(looped)
+            for name in _COMMITTED:
+                self._source.line(f"{name} = (*{name},)")
+            changes, emitted, revisions = _COMMITTED
         # Later answers stand first: each replaces those above it, and that of the command is what remains.
         for answer, payload in (*reversed(returns[:-1]), returns[-1]):
             parts = f"({answer.use.name!r}, {payload}, {changes}, {emitted}, {revisions})"
@@ -64,6 +85,29 @@ class CommitWriter:
             else:
                 with self._source.block(f"if d{answer.arm.decide} == {answer.arm.arm}:"):
                     self._source.line(statement)
+
+    def _item(self, events: list[tuple[str | None, str]]) -> None:
+        """Write what one item adds to what is committed."""
+        mutated = [(self._mutates(slot), slot) for slot in self._looped]
+        self._append("changes", [part for condition, slot in mutated for part in _changes(slot, condition)])
+        self._append("events", events)
+        self._append(
+            "revisions",
+            [
+                (condition, f"({slot.name + '[%d]'!r} % index, {slot.revision_committed})")
+                for condition, slot in mutated
+                if slot.workflow and slot.bind.kind != "delete"
+            ],
+        )
+        self._source.line("pass")
+
+    def _append(self, name: str, items: list[tuple[str | None, str]]) -> None:
+        for condition, text in items:
+            if condition is None:
+                self._source.line(f"{name}.append({text})")
+            else:
+                with self._source.block(f"if {condition}:"):
+                    self._source.line(f"{name}.append({text})")
 
     def _event(self, emit: Emitted) -> str:
         event = self._plan.event(emit.step.event)
@@ -149,7 +193,7 @@ class CommitWriter:
         arms = {place for place in places if place is not None}
         if None in places or any(applying <= arms for applying in self._applying):
             return None
-        return " or ".join(f"d{arm.decide} == {arm.arm}" for arm in sorted(arms))
+        return " or ".join(arm.taken for arm in sorted(arms))
 
 
 def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:

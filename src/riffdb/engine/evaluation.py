@@ -6,9 +6,12 @@ and commit sequence. Nothing here knows a plan. Absent: JSON forms; `database` m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from riffdb.core.layout import Key, Row
+
+Rows: TypeAlias = Row | Mapping[Key, Row | None] | None
+"""What a slot is given: its row, or None; a slot of a loop the rows by key."""
 
 
 class Change(NamedTuple):
@@ -70,17 +73,20 @@ class CompiledCommand:
     pairs to read next; a pair is left out where the key cannot be computed, and the row of its slot stays None. A slot
     of `finders` asks by the values of that unique of its entity instead.
     `evaluate` is given inputs, rows by slot, transaction time (µs) and commit sequence; it raises `RDB-E-ARITHMETIC`,
-    `RDB-E-ALIASED` and `RDB-E-REVISION-EXHAUSTED`. `source` is the generated text.
+    `RDB-E-ALIASED` and `RDB-E-REVISION-EXHAUSTED`. `source` is the generated text. Service values follow the inputs.
+    The slots of a loop are `looped`: each stands for one row an item, stages give a pair for each item, and in the
+    place of its row stand rows of its entity by key, all that were asked for among them.
     """
 
     name: str
     slots: tuple[str, ...]
     tombstones: tuple[str, ...]
     finders: Mapping[int, str]
-    stages: tuple[Callable[[tuple[Any, ...], Sequence[Row | None]], tuple[tuple[int, Key], ...]], ...]
+    stages: tuple[Callable[[tuple[Any, ...], Sequence[Rows]], Sequence[tuple[int, Key]]], ...]
     partition: Callable[[tuple[Any, ...]], Any]
-    evaluate: Callable[[tuple[Any, ...], Sequence[Row | None], int, int], Evaluation | Guarded]
+    evaluate: Callable[[tuple[Any, ...], Sequence[Rows], int, int], Evaluation | Guarded]
     source: str
+    looped: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

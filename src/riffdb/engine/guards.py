@@ -2,7 +2,8 @@
 
 Rows are as they would be committed. Uniques come first, then references, each over the bindings in source order and as
 the entity declares them; an invariant that does not hold is told here, after the guards that stand before it. A value
-with a null in it holds to no unique and no reference; one that did not change needs no look.
+with a null in it holds to no unique and no reference; one that did not change needs no look. Of a loop they are told
+item by item, after those of the rows above it.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,8 +35,13 @@ class GuardWriter:
         self._plan, self._views, self._source = plan, views, source
         self._failure, self._mutates = failure, mutates
 
-    def write(self, watched: list[Watched]) -> bool:
-        """Write the tuple `guards` and the invariants; whether there is such a tuple."""
+    def has_conflicts(self, watched: list[Watched]) -> bool:
+        """Whether there is a rule among them that only the store can tell."""
+        return any(breach.kind == "conflict" for part in watched for breach in part.slot.bind.breaches)
+
+    def write(self, watched: list[Watched], *, is_guarded: bool) -> None:
+        """Write the guards, which are added to the tuple `guards`, and the invariants; `is_guarded`: there is such a
+        tuple."""
         conflicts = [
             (part, breach)
             for is_unique in (True, False)
@@ -43,15 +49,12 @@ class GuardWriter:
             for breach in part.slot.bind.breaches
             if breach.kind == "conflict" and self._is_unique(part.slot.entity, breach) == is_unique
         ]
-        if conflicts:
-            self._source.line("guards = ()")
         for part, breach in conflicts:
             self._conflict(part, breach)
         for part in watched:
             for breach in part.slot.bind.breaches:
                 if breach.kind == "violates":
-                    self._invariant(part, breach, bool(conflicts))
-        return bool(conflicts)
+                    self._invariant(part, breach, is_guarded)
 
     def _is_unique(self, entity: EntityPlan, breach: BreachPlan) -> bool:
         return not breach.incoming and any(unique.name == breach.name for unique in entity.uniques)

@@ -2,7 +2,8 @@
 
 One walk over the steps finds, before any text is written, which columns of a row are written on any path, in which arms
 it is mutated, and which other bindings might name the same row. An `Arm` is where a step stands inside a decide; None
-is the top level, which every success passes.
+is the top level, which every success passes. A slot of a loop stands for one row an item, and its arms for those of one
+item; a row above the loop that an effect in it changes is mutated only if an item came to that effect.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from itertools import count
 from typing import NamedTuple
 
 from riffdb.plan import Plan
-from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, LeaseStep, SetStep, Step, TransitionStep
+from riffdb.plan.commands import BindStep, CommandPlan, DecideStep, ForStep, LeaseStep, SetStep, Step, TransitionStep
 from riffdb.plan.declarations import EntityPlan, LeasePlan, WorkflowPlan
 
 
@@ -20,6 +21,15 @@ class Arm(NamedTuple):
 
     decide: int
     arm: int
+
+    @property
+    def taken(self) -> str:
+        """The condition under which it was taken."""
+        return f"m{self.arm}" if self.decide == LOOPED else f"d{self.decide} == {self.arm}"
+
+
+LOOPED = -1
+"""In the place of a decide: an effect of the loop on the row of the slot that stands in the place of the arm."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +46,7 @@ class Slot:
     entity: EntityPlan
     workflow: WorkflowPlan | None
     arm: Arm | None
+    in_loop: bool
     above: Mapping[str, "Slot"]
     written: set[str] = field(default_factory=set)
     mutated_in: set[Arm | None] = field(default_factory=set)
@@ -51,6 +62,21 @@ class Slot:
     def row(self) -> str:
         """The row as it was found."""
         return f"r{self.number}"
+
+    @property
+    def looked_up(self) -> str:
+        """The rows by key, of a slot of a loop."""
+        return f"q{self.number}"
+
+    @property
+    def looked_up_tombstone(self) -> str:
+        """The tombstones by key, of a slot of a loop."""
+        return f"h{self.number}"
+
+    @property
+    def changed(self) -> str:
+        """Whether a loop has changed the row, which is bound above it."""
+        return f"m{self.number}"
 
     @property
     def key(self) -> str:
@@ -127,6 +153,7 @@ class _Walk:
         self.slots: list[Slot] = []
         self._plan = plan
         self._decides = count()
+        self._in_loop = False
 
     def steps(self, steps: tuple[Step, ...], arm: Arm | None, bound: dict[str, Slot]) -> None:
         for step in steps:
@@ -143,11 +170,15 @@ class _Walk:
                     decide = next(self._decides)
                     for number, branch in enumerate(arms):
                         self.steps(branch.steps, Arm(decide, number), dict(bound))
+                case ForStep(steps=inner):
+                    self._in_loop = True
+                    self.steps(inner, None, dict(bound))
+                    self._in_loop = False
 
     def _bind(self, step: BindStep, arm: Arm | None, above: dict[str, Slot]) -> Slot:
         entity = self._plan.entity(step.entity)
         workflow = self._plan.workflow_of(step.entity)
-        slot = Slot(len(self.slots), step, entity, workflow, arm, above)
+        slot = Slot(len(self.slots), step, entity, workflow, arm, self._in_loop, above)
         slot.rivals = tuple(
             other for other in self.slots if other.entity.name == entity.name and _may_both_run(other.arm, arm)
         )
@@ -159,7 +190,8 @@ class _Walk:
         return slot
 
     def _effect(self, slot: Slot, arm: Arm | None, columns: tuple[str, ...]) -> None:
-        slot.mutated_in.add(arm)
+        from_loop = self._in_loop and not slot.in_loop
+        slot.mutated_in.add(Arm(LOOPED, slot.number) if from_loop else arm)
         slot.written.update(columns)
 
 

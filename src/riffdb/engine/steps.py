@@ -12,7 +12,8 @@ from riffdb.core.types import BOOL
 from riffdb.engine.evaluation import Evaluation
 from riffdb.engine.expressions import Scope, constant_text, expression_text, is_direct
 from riffdb.engine.leases import Operation, lease_operation, transition_operation
-from riffdb.engine.slots import Arm, Slot
+from riffdb.engine.loops import Items, kept_names
+from riffdb.engine.slots import LOOPED, Arm, Slot
 from riffdb.engine.source import Source, note, numbered, row_of
 from riffdb.engine.views import Bound, Views, texts
 from riffdb.plan import Plan
@@ -21,6 +22,7 @@ from riffdb.plan.commands import (
     CommandPlan,
     DecideStep,
     EmitStep,
+    ForStep,
     LeaseStep,
     OutcomeUse,
     RequireStep,
@@ -28,7 +30,7 @@ from riffdb.plan.commands import (
     Step,
     TransitionStep,
 )
-from riffdb.plan.expressions import Unary
+from riffdb.plan.expressions import Constant, Input, Item, Unary
 
 
 class Emitted(NamedTuple):
@@ -37,6 +39,7 @@ class Emitted(NamedTuple):
     arm: Arm | None
     step: EmitStep
     bound: Bound
+    in_loop: bool
 
 
 class Answer(NamedTuple):
@@ -62,13 +65,27 @@ def payload_text(command: CommandPlan, use: OutcomeUse, scope: Scope) -> str:
 
 
 class StepWriter:
-    """Writes the steps; `constants` are the failures without payload, by the name that the text gives them."""
+    """Writes the steps; `constants` are the failures without payload, by the name that the text gives them.
 
-    def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
+    `kept` are the names that the text keeps of every run through the loop.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        command: CommandPlan,
+        slots: tuple[Slot, ...],
+        items: Items | None,
+        views: Views,
+        source: Source,
+    ) -> None:
         self.constants: dict[str, Evaluation] = {}
         self.emits: list[Emitted] = []
         self.answers: list[Answer] = []
         self.watched: list[Watched] = []
+        self.kept: list[str] = []
+        self._items = items
+        self._in_loop = False
         self._plan, self._command, self._slots, self._views, self._source = plan, command, slots, views, source
         self._unwritten = iter(slots)
         self._decides = count()
@@ -89,29 +106,34 @@ class StepWriter:
                 case SetStep():
                     self._set(step, bound)
                 case EmitStep():
-                    self.emits.append(Emitted(arm, step, dict(bound)))
+                    self.emits.append(Emitted(arm, step, dict(bound), self._in_loop))
                 case TransitionStep():
                     self._transition(step, bound)
                 case LeaseStep():
                     self._lease(step, bound)
                 case DecideStep():
                     self._decide(step, bound)
+                case ForStep():
+                    self._loop(step, dict(bound))
 
     def _bind(self, step: BindStep, slot: Slot, bound: dict[str, Slot]) -> None:
         self._note(f"{step.kind} {step.entity} as {step.name}: {numbered(slot.entity.columns)}")
-        key = [] if step.unique else texts(step.key, self._views.found(f"the key of {slot.name}", bound))
+        is_asked_for = slot.in_loop or not step.unique  # else the stage has asked for it, and the row tells its key
+        key = texts(step.key, self._views.found(f"the key of {slot.name}", bound)) if is_asked_for else []
         if step.kind == "create":
             # The key is read by name further down, and is computed once.
             names = [slot.local(column) for column in slot.entity.storage_key]
             for name, text in zip(names, key, strict=True):
                 self._source.line(f"{name} = {text}")
             key = names
-        if step.unique:
+        if slot.in_loop:
+            self._look_up(slot, key)
+        elif step.unique:
             found = row_of([slot.found(column) for column in slot.entity.storage_key])
             self._source.line(f"{slot.key} = None if {slot.row} is None else {found}")
         elif self._needs_key(slot):
             self._source.line(f"{slot.key} = {row_of(key)}")
-        for rival in slot.rivals:
+        for rival in () if slot.in_loop else slot.rivals:
             is_there = f"{slot.key} is not None and " if step.unique else ""
             with self._source.block(f"if {is_there}{slot.key} == {rival.key}:"):
                 self._source.line(f"raise aliased({rival.name!r}, {slot.name!r})")
@@ -138,6 +160,22 @@ class StepWriter:
                     self._source.line(f"{slot.local(part.name)} = {text}")
             with self._source.block("else:"):
                 self._take(slot)
+
+    def _look_up(self, slot: Slot, key: list[str]) -> None:
+        """Find the row of one item of the loop, which no other item may have."""
+        if slot.bind.unique:
+            self._source.line(f"{slot.row} = {slot.looked_up}.get({row_of(key)})")
+            found = row_of([slot.found(column) for column in slot.entity.storage_key])
+            self._source.line(f"{slot.key} = None if {slot.row} is None else {found}")
+            with self._source.block(f"if {slot.key} is not None:"):
+                self._see(slot)
+            return
+        self._source.line(f"{slot.key} = {row_of(key)}")
+        if not _is_seen_first(slot):
+            self._see(slot)
+        self._source.line(f"{slot.row} = {slot.looked_up}.get({slot.key})")
+        if slot.reads_tombstone:
+            self._source.line(f"{slot.tombstone} = {slot.looked_up_tombstone}.get({slot.key})")
 
     def _needs_key(self, slot: Slot) -> bool:
         is_compared = slot.rivals or any(slot in other.rivals for other in self._slots)
@@ -176,16 +214,19 @@ class StepWriter:
             # The literal 0 stands for the fence of the key's last life.
             text = f"{text} if {slot.tombstone} is None else {slot.tombstone}[{TOMBSTONE_FENCE}] or 0"
         self._source.line(f"{slot.local(step.field)} = {text}")
+        self._touch(slot)
 
     def _transition(self, step: TransitionStep, bound: Bound) -> None:
         place = f"transition {step.transition} on {step.binding}"
         workflow = self._plan.workflow(step.workflow)
         slot = bound[step.binding]
         self._operation(place, transition_operation(step, workflow, slot, self._views.now(place, bound)), bound)
+        self._touch(slot)
 
     def _lease(self, step: LeaseStep, bound: Bound) -> None:
         place = f"lease {step.operation} on {step.binding}"
         self._operation(place, lease_operation(step, bound[step.binding], self._views.now(place, bound)), bound)
+        self._touch(bound[step.binding])
 
     def _operation(self, place: str, operation: Operation, bound: Bound) -> None:
         self._note(place)
@@ -194,11 +235,61 @@ class StepWriter:
         for name, text in operation.assignments:
             self._source.line(f"{name} = {text}")
 
+    def _touch(self, slot: Slot) -> None:
+        """Note that an item has come to an effect on a row above the loop."""
+        if self._in_loop and not slot.in_loop:
+            self._source.line(f"{slot.changed} = True")
+
+    def _loop(self, step: ForStep, bound: dict[str, Slot]) -> None:
+        items = self._items
+        assert items is not None, "a command with a loop has items"
+        inner = tuple(slot for slot in self._slots if slot.in_loop)
+        decides = sum(1 for part in step.steps if isinstance(part, DecideStep))
+        self.kept = kept_names(inner, items, decides)
+        self._note(f"for {step.item} in {step.items}")
+        for slot in self._slots:
+            if Arm(LOOPED, slot.number) in slot.mutated_in:
+                self._source.line(f"{slot.changed} = False")
+        self._source.line(f"{' = '.join(self.kept)} = None")
+        self._see_first(inner, items)
+        self._source.line("kept = []")
+        with self._source.block(f"for index, item in enumerate({items.list}):"):
+            self._source.line(items.unpacking)
+            self._in_loop = True
+            self._steps(step.steps, None, bound)
+            self._in_loop = False
+            self._source.line(f"kept.append({row_of(self.kept)})")
+
+    def _see_first(self, inner: tuple[Slot, ...], items: Items) -> None:
+        """No two items may name one row: where the keys are known beforehand, nothing is evaluated before that."""
+        for entity in dict.fromkeys(slot.entity.name for slot in inner):
+            above = [slot for slot in self._slots if slot.entity.name == entity and not slot.in_loop]
+            named = ", ".join(f"{slot.key}: {slot.name!r}" for slot in above)
+            self._source.line(f"{self._seen(entity)} = {{{named}}}")
+        first = [slot for slot in inner if _is_seen_first(slot)]
+        if not first:
+            return
+        with self._source.block(f"for index, item in enumerate({items.list}):"):
+            self._source.line(items.unpacking)
+            for slot in first:
+                key = texts(slot.bind.key, self._views.found(f"the key of {slot.name}", {}))
+                self._source.line(f"{slot.key} = {row_of(key)}")
+                self._see(slot)
+
+    def _see(self, slot: Slot) -> None:
+        seen, name = self._seen(slot.entity.name), f"{slot.name + '[%d]'!r} % index"
+        with self._source.block(f"if {slot.key} in {seen}:"):
+            self._source.line(f"raise aliased({seen}[{slot.key}], {name})")
+        self._source.line(f"{seen}[{slot.key}] = {name}")
+
+    def _seen(self, entity: str) -> str:
+        return f"s{[part.name for part in self._plan.entities].index(entity)}"
+
     def _decide(self, step: DecideStep, bound: dict[str, Slot]) -> None:
         decide = next(self._decides)
         self._note(f"decide {step.binding}")
         for slot in self._slots:
-            is_inside = slot.arm is not None and slot.arm.decide == decide
+            is_inside = slot.arm is not None and slot.arm.decide == decide and not slot.in_loop
             if is_inside and any(slot in other.rivals and other.arm != slot.arm for other in self._slots):
                 self._source.line(f"{slot.key} = None")
         for number, branch in enumerate(step.arms):
@@ -240,3 +331,9 @@ class StepWriter:
 
     def _note(self, text: str) -> None:
         self._source.line(note(text))
+
+
+def _is_seen_first(slot: Slot) -> bool:
+    """Whether every item comes to the binding, by a key that is there as it is."""
+    is_by_key = not slot.bind.unique
+    return slot.arm is None and is_by_key and all(isinstance(part, Constant | Input | Item) for part in slot.bind.key)

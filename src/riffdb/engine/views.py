@@ -60,7 +60,11 @@ class Views:
 
     def read(self, slot: Slot) -> Scope:
         """For the key of a slot before the command runs: rows are what the stages before it read."""
-        return self._found(f"the key of {slot.name}", slot.above, lambda other: f"rows[{other.number}]")
+        return self._found(
+            f"the key of {slot.name}",
+            slot.above,
+            lambda other: other.row if other.in_loop else f"rows[{other.number}]",
+        )
 
     def computed(self, slot: Slot, column: str) -> str:
         """The text of a computed column over the row as the effects so far left it."""

@@ -202,6 +202,11 @@ class CommandPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Literal["command", "bulk", "reimport"] = "command"
     doc: str = ""
 
+    @property
+    def given(self) -> dict[str, Type]:
+        """Every input and, after them, service value with its type, in the order in which evaluation is given them."""
+        return {part.name: part.type for part in self.inputs} | {part.name: part.type for part in self.services}
+
     def outcome(self, name: str) -> OutcomePlan:
         """The outcome of that name; `KeyError` if there is none."""
         for outcome in self.outcomes:

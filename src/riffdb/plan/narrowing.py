@@ -1,8 +1,8 @@
 """The part of a plan that one role may see: what a client of that role is given.
 
-Its commands, queries and streams, the schedules that they can drive, and the entities, enums, events and workflows that
-these speak of; declarations themselves stay whole, so that their identities do. Absent: authority, which the database
-checks at every operation, whatever a client was told.
+Its commands, queries and streams, the schedules that they can drive, and the entities, enums, records, events and
+workflows that these speak of; declarations themselves stay whole, so that their identities do. Absent: authority, which
+the database checks at every operation, whatever a client was told.
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,13 @@ def narrowed(plan: Plan, role_name: str) -> Plan:
     events = tuple(event for event in plan.events if event.name in event_names)
     entity_names = set(_entities_in(used))
     entities = tuple(entity for entity in plan.entities if entity.name in entity_names)
-    enum_names = set(_enums_in((used, entities, events)))
+    record_names = {inner.name for inner in parts_of(commands) if isinstance(inner, Type) and inner.kind == "record"}
+    records = tuple(record for record in plan.records if record.name in record_names)
+    enum_names = set(_enums_in((used, records, entities, events)))
     return msgspec.structs.replace(
         plan,
         enums=tuple(enum for enum in plan.enums if enum.name in enum_names),
+        records=records,
         entities=entities,
         events=events,
         workflows=tuple(workflow for workflow in plan.workflows if workflow.entity in entity_names),

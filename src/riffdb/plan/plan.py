@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from riffdb.core.types import Type
 from riffdb.plan.commands import CommandPlan
 from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, RecordPlan, WorkflowPlan
 from riffdb.plan.queries import QueryPlan, RolePlan, SchedulePlan, StreamPlan
@@ -34,6 +35,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     def enum_variants(self) -> dict[str, tuple[str, ...]]:
         """The variants of every enum, as the codecs of `core.values` take them."""
         return {enum.name: enum.variants for enum in self.enums}
+
+    def record_fields(self) -> dict[str, list[tuple[str, Type]]]:
+        """The fields of every record, as the codecs of `core.values` take them."""
+        return {record.name: [(part.name, part.type) for part in record.fields] for record in self.records}
 
     def record(self, name: str) -> RecordPlan:
         """The record of that name; `KeyError` if there is none."""

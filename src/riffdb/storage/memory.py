@@ -7,6 +7,7 @@ durability, and speed at many rows.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from os import urandom
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -14,7 +15,7 @@ from uuid import uuid4
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.layout import Index, Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation
+from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation, SecretPart
 from riffdb.storage.clock import Clock, StoreClock
 from riffdb.storage.layouts import additions, check_index, moved_row
 from riffdb.storage.protocol import Scan
@@ -34,6 +35,7 @@ class State:
     rows: dict[str, dict[Key, Row]] = field(default_factory=dict)
     heads: dict[bytes, Head] = field(default_factory=dict)
     records: dict[bytes, dict[int, CommitRecord]] = field(default_factory=dict)
+    secrets: dict[bytes, dict[int, SecretPart]] = field(default_factory=dict)
     answered: dict[bytes, dict[Identity, CommitRecord]] = field(default_factory=dict)
     capabilities: dict[str, Capability] = field(default_factory=dict)
     contracts: list[DeployedContract] = field(default_factory=list)
@@ -45,6 +47,7 @@ class State:
             dict(self.rows),
             dict(self.heads),
             dict(self.records),
+            dict(self.secrets),
             dict(self.answered),
             dict(self.capabilities),
             list(self.contracts),
@@ -146,6 +149,10 @@ class MemoryReader(View):
         return _known(self._state.records.get(partition, {}), sequences)
 
     @served
+    async def secrets(self, partition: bytes, sequences: Collection[int]) -> dict[int, SecretPart]:
+        return _known(self._state.secrets.get(partition, {}), sequences)
+
+    @served
     async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:
         by_hash = {capability.token_hash: capability for capability in self._state.capabilities.values()}
         return _known(by_hash, token_hashes)
@@ -218,6 +225,9 @@ class MemoryTransaction(MemoryReader):
             self._write_rows(table, [mutation for mutation in batch.mutations if mutation.table == table])
         for record in batch.records:
             self._write_record(record)
+        for part in batch.secrets:
+            of_partition = self._state.secrets.get(part.partition, {})
+            self._state.secrets[part.partition] = of_partition | {part.sequence: part}
         self._state.heads.update((head.partition, head) for head in batch.heads)
         if batch.capabilities:
             known = self._state.capabilities
@@ -226,6 +236,10 @@ class MemoryTransaction(MemoryReader):
                 raise contradiction("two capabilities of one token")
         self._state.contracts.extend(batch.contracts)
         self._has_failed = False
+
+    @served
+    async def entropy(self, size: int) -> bytes:
+        return urandom(size)
 
     @served
     async def prepare(self, tables: Sequence[Table]) -> None:

@@ -1,10 +1,11 @@
 """The Store protocol: what every storage engine offers to `database`, and all that it offers.
 
-A store keeps rows by layout, commit records, heads, capabilities and contracts, and owns the one clock. Writing goes
-through `transaction` alone: what `write` was given is durable when the block has been left, and nothing of it is kept
-when the block raises. Methods are coroutines so that one pipeline serves every store; `memory` and `sqlite` never
-suspend, so a caller without an event loop may step them (`core.stepping.step`). Driver exceptions become `RiffError`
-here and nowhere else. Absent: any knowledge of plans, commands or outcomes.
+A store keeps rows by layout, commit records and what is secret of them, heads, capabilities and contracts, and owns the
+one clock and the one source of chance. Writing goes through `transaction` alone: what `write` was given is durable when
+the block has been left, and nothing of it is kept when the block raises. Methods are coroutines so that one pipeline
+serves every store; `memory` and `sqlite` never suspend, so a caller without an event loop may step them
+(`core.stepping.step`). Driver exceptions become `RiffError` here and nowhere else. Absent: any knowledge of plans,
+commands or outcomes.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Index, Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity
+from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, SecretPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,10 @@ class Reader(Protocol):
         """Those of the records that exist, by sequence."""
         ...
 
+    async def secrets(self, partition: bytes, sequences: Collection[int]) -> dict[int, SecretPart]:
+        """The secret parts of those of the records that have one, by sequence."""
+        ...
+
     async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:
         """The capabilities with those token hashes."""
         ...
@@ -88,6 +93,10 @@ class Transaction(Reader, Protocol):
         A key stands at most once in the mutations. A batch that contradicts what is stored is `RDB-E-INTERNAL`, and
         nothing of the transaction can be kept any more.
         """
+        ...
+
+    async def entropy(self, size: int) -> bytes:
+        """So many bytes that nobody can foresee."""
         ...
 
     async def prepare(self, tables: Sequence[Table]) -> None:

@@ -2,7 +2,7 @@
 
 A file of another program, or of a newer format, is told by its first bytes and left as it is. A new database is built
 whole beside its place and put there by renaming, so there is never half of one. Absent: migrations between formats,
-since there is one format.
+since no release has written an older one.
 """
 
 import os
@@ -111,6 +111,12 @@ def _check_format(place: str, found: int) -> None:
             "RDB-E-USAGE",
             f"{place} was written by a newer version of RiffDB (format {found}, this one knows {sql.FORMAT});"
             " it was left as it is",
+        )
+    if 1 <= found < sql.FORMAT:
+        raise RiffError(
+            "RDB-E-USAGE",
+            f"{place} was written before the first release of RiffDB (format {found}, this one knows {sql.FORMAT});"
+            " it was left as it is, and a database is made anew with `riffdb deploy`",
         )
     if found != sql.FORMAT:
         raise RiffError("RDB-E-STORAGE", f"{place} is damaged: it names a format {found} that never was")

@@ -5,9 +5,9 @@ identity with the key first, because clients make keys that grow with time. The 
 changes here changes it. The statements are constants, so that each is prepared once a connection.
 """
 
-from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, SecretPart
 
-FORMAT = 1
+FORMAT = 2
 APPLICATION_ID = 0x52694646
 """Bytes 68 to 71 of the file, by which it is known as ours."""
 
@@ -35,6 +35,8 @@ LAYOUT = (
   "key" TEXT,
   input_hash BLOB NOT NULL,
   input TEXT NOT NULL,
+  sealed TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
   outcome TEXT NOT NULL,
   answer TEXT NOT NULL,
   principal TEXT NOT NULL,
@@ -50,6 +52,14 @@ LAYOUT = (
     """CREATE UNIQUE INDEX riffdb_commit_sequence ON riffdb_commit ("partition", sequence)""",
     """CREATE UNIQUE INDEX riffdb_commit_identity ON riffdb_commit ("key", "partition", command)
   WHERE "key" IS NOT NULL""",
+    """CREATE TABLE riffdb_secret (
+  "partition" BLOB NOT NULL,
+  sequence INTEGER NOT NULL,
+  salt BLOB NOT NULL,
+  input TEXT NOT NULL,
+  changes TEXT NOT NULL,
+  PRIMARY KEY ("partition", sequence)
+) STRICT, WITHOUT ROWID""",
     """CREATE TABLE riffdb_capability (
   position INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -74,7 +84,7 @@ LAYOUT = (
 )
 
 
-Kept = type[Head] | type[CommitRecord] | type[Capability] | type[DeployedContract]
+Kept = type[Head] | type[CommitRecord] | type[SecretPart] | type[Capability] | type[DeployedContract]
 """What a system table keeps: a tuple whose fields are the table's columns."""
 
 
@@ -113,6 +123,9 @@ NEWEST_KEY = 'SELECT max("key") FROM riffdb_commit WHERE "key" IS NOT NULL'
 RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
 RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
 ADD_RECORD = _insert("riffdb_commit", CommitRecord)
+
+SECRET_OF_SEQUENCE = f'SELECT {_listed(SecretPart)} FROM riffdb_secret WHERE "partition" = ? AND sequence = ?'
+ADD_SECRET = _insert("riffdb_secret", SecretPart)
 
 CAPABILITY_OF_TOKEN = f"SELECT {_listed(Capability)} FROM riffdb_capability WHERE token_hash = ?"
 CAPABILITIES = f"SELECT {_listed(Capability)} FROM riffdb_capability ORDER BY position"

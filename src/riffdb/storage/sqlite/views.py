@@ -10,7 +10,7 @@ from typing import Any, Self
 import apsw
 
 from riffdb.core.layout import Key, Row, Table
-from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, Identity
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, Identity, SecretPart
 from riffdb.storage.layouts import check_index
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite import statements as sql
@@ -70,6 +70,11 @@ class SqliteReader(View):
     async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:
         rows = self._each(sql.RECORD_OF_SEQUENCE, [(partition, sequence) for sequence in sequences])
         return {record.sequence: record for record in (CommitRecord(*row) for row in rows)}
+
+    @served
+    async def secrets(self, partition: bytes, sequences: Collection[int]) -> dict[int, SecretPart]:
+        rows = self._each(sql.SECRET_OF_SEQUENCE, [(partition, sequence) for sequence in sequences])
+        return {part.sequence: part for part in (SecretPart(*row) for row in rows)}
 
     @served
     async def capabilities(self, token_hashes: Collection[bytes]) -> dict[bytes, Capability]:

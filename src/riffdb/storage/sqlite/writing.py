@@ -7,6 +7,7 @@ stands after all writes and before the commit, `commit.after` behind the commit 
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from os import urandom
 from types import TracebackType
 from typing import Any, Self
 
@@ -118,6 +119,10 @@ class SqliteTransaction(SqliteReader):
         return found
 
     @served
+    async def entropy(self, size: int) -> bytes:
+        return urandom(size)
+
+    @served
     async def prepare(self, tables: Sequence[Table]) -> None:
         missing = additions(self._tables, tables)
         has_failed, self._has_failed = self._has_failed, True
@@ -153,6 +158,8 @@ class SqliteTransaction(SqliteReader):
         many = self._cursor.executemany
         many(sql.ADD_RECORD, batch.records)
         many(sql.PUT_HEAD, batch.heads)
+        if batch.secrets:
+            many(sql.ADD_SECRET, batch.secrets)
         if batch.capabilities:
             many(sql.PUT_CAPABILITY, batch.capabilities)
         if batch.contracts:

@@ -1,0 +1,39 @@
+"""Secret parts of commits: secret inputs and secret fields stand apart from the record, which keeps a salted hash.
+
+So they can be erased while the chain of records still holds, and no view that shows a record can show them. Whoever has
+the record alone cannot try values against it, for the salt goes with the texts. Absent: erasing, and showing any of it.
+"""
+
+from hashlib import sha256
+
+from riffdb.core.records import CommitRecord, SecretPart
+from riffdb.database.admission import CommandRequest
+from riffdb.engine import Evaluation
+from riffdb.storage.protocol import Transaction
+
+SALT_BYTES = 32
+
+
+async def secret_part(
+    transaction: Transaction, request: CommandRequest, evaluation: Evaluation, sequence: int
+) -> SecretPart | None:
+    """What the record of this sequence keeps apart; None for a command that has to do with no secret."""
+    if not request.command.has_secrets:
+        return None
+    rows = request.command.rows
+    told = [change for change in evaluation.changes if change.slot < len(rows)]  # of tombstones a record tells nothing
+    changes = [rows[slot].secret_change(before, after) for slot, _, before, after in told]
+    salt = await transaction.entropy(SALT_BYTES)
+    return SecretPart(request.partition, sequence, salt, request.secret_input, f"[{','.join(changes)}]")
+
+
+def secret_hash(part: SecretPart | None) -> str:
+    """What the record says of its secret part."""
+    return (
+        "" if part is None else sha256(b"\0".join((part.salt, part.input.encode(), part.changes.encode()))).hexdigest()
+    )
+
+
+async def stored_part(transaction: Transaction, record: CommitRecord) -> SecretPart | None:
+    """What the store keeps apart from the record; None once it was erased."""
+    return (await transaction.secrets(record.partition, [record.sequence])).get(record.sequence)
