@@ -236,6 +236,19 @@ def test_a_row_that_is_referenced_stays(shelves: Place) -> None:
     assert outcomes(answers) == ["DroppedBook", "Named", "DroppedBook", "Dropped", "NoShelf"]
 
 
+def test_of_several_rows_that_name_it_one_is_enough(shelves: Place) -> None:
+    shelves.together(shelf("a", 1, "x"), *(book(f"b{number}", f"{number}", shelf=1) for number in range(3)))
+    drop = {"owner": ORGANIZATION}
+    answers = shelves.together(
+        ("DropBook", {"request_key": "c", "isbn": "0", **drop}),
+        ("DropBook", {"request_key": "d", "isbn": "1", **drop}),
+        ("DropShelf", {"request_key": "e", "number": 1, **drop}),
+        ("DropBook", {"request_key": "f", "isbn": "2", **drop}),
+        ("DropShelf", {"request_key": "g", "number": 1, **drop}),
+    )
+    assert outcomes(answers) == ["DroppedBook", "DroppedBook", "InUse", "DroppedBook", "Dropped"]
+
+
 def test_a_value_that_is_referenced_may_go_to_another_row(shelves: Place) -> None:
     shelves.together(shelf("a", 1, "x"), shelf("b", 2, "y"), book("c", "1", shelf_label="x"))
     lost = call(shelves, "Exchange", "d", first=1, second=2, first_label="z", second_label="w")

@@ -203,8 +203,6 @@ def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:
     change = (condition, f"new(Change, ({slot.number}, {slot.key}, {before}, {after}))")
     if slot.reads_tombstone:
         is_there = f"{slot.tombstone} is not None"
-        if slot.bind.kind == "init_or_mutate":
-            is_there = f"{slot.row} is None and {is_there}"
         both = is_there if condition is None else f"({condition}) and {is_there}"
         return [(both, f"new(Change, ({slot.grave}, {slot.key}, {slot.tombstone}, None))"), change]
     if slot.bind.kind == "delete":
