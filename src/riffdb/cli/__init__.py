@@ -22,6 +22,7 @@ COMMANDS = {
     "new": "make a ready application folder",
     "check": "compile a contract and show what is wrong with it",
     "explain": "explain a code",
+    "fmt": "lay the sources of a contract out",
     "lock": "keep the identities of a contract, or check them",
     "graph": "draw the workflows of a contract",
     "deploy": "put a contract on a database",

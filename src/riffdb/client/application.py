@@ -62,7 +62,7 @@ def read_configuration(folder: Path) -> Configuration:
             f"`{folder}` has no {CONFIGURATION_FILE}, so it is no application; name another folder,"
             " or make an application with `riffdb new NAME`"
         )
-    return parse_configuration(_read(path))
+    return parse_configuration(read_source(path))
 
 
 def load_application(folder: Path) -> Application:
@@ -71,7 +71,7 @@ def load_application(folder: Path) -> Application:
     return Application(
         name=configuration.name,
         folder=folder,
-        sources=tuple(_read(file) for file in _source_files(folder, configuration)),
+        sources=tuple(read_source(file) for file in _source_files(folder, configuration)),
         configuration=configuration,
         schedules=dict(configuration.schedules),
     )
@@ -114,7 +114,8 @@ def _usage(message: str) -> RiffError:
     return RiffError("RDB-E-USAGE", message)
 
 
-def _read(path: Path) -> Source:
+def read_source(path: Path) -> Source:
+    """The text of one file; `RDB-E-USAGE` if it cannot be read."""
     try:
         with path.open("rb") as file:
             content = file.read(SOURCE_BYTES_MAX + 1)

@@ -94,6 +94,18 @@ def tokenize(source: Source) -> Tokens:
     return tokens
 
 
+def lexemes(source: Source) -> list[tuple[str, str, int]]:
+    """Kind, text and offset of every token and comment of a source that has no mistakes, the end among them."""
+    offset = 1 if source.text.startswith("\ufeff") else 0
+    found = []
+    for match in _TOKEN.finditer(source.text, offset):
+        kind = match.lastgroup or "bad"
+        found.append((kind, match[kind], match.end() - len(match[kind])))
+        if kind == "end":
+            break
+    return found
+
+
 def _report(tokens: Tokens, start: int, text: str, code: str, message: str, remedy: str | Fix | None) -> None:
     fix = remedy if isinstance(remedy, Fix) else None
     note = remedy if isinstance(remedy, str) else None
