@@ -20,7 +20,7 @@ Changes = Mapping[str, Mapping[Key, Row | None]]
 async def held(transaction: Transaction, overlay: Overlay, request: CommandRequest, guarded: Guarded) -> Evaluation:
     """The evaluation if all its guards hold, else the failure of the first that does not."""
     changes: dict[str, dict[Key, Row | None]] = {}
-    for slot, key, _, after in guarded.evaluation.changes:
+    for slot, key, _, after in guarded.changes:
         changes.setdefault(request.command.tables[slot].name, {})[key] = after
     sight = _Sight(transaction, overlay, changes)
     for guard in guarded.guards:

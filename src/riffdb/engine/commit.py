@@ -46,59 +46,57 @@ class CommitWriter:
         self._source.line(note("commit"))
         for slot in self._mutated:
             self._successor(slot, shown)
-        guards = GuardWriter(self._plan, self._views, self._source, steps.failure, self._mutates)
-        is_guarded = guards.has_conflicts(steps.watched)
-        if is_guarded:
-            self._source.line("guards = ()")
-        guards.write([part for part in steps.watched if not part.slot.in_loop], is_guarded=is_guarded)
+        guards = GuardWriter(
+            self._plan,
+            self._views,
+            self._source,
+            steps.failure,
+            self._mutates,
+            steps.watched,
+            has_loop=bool(steps.kept),
+        )
+        guards.begin()
         mutated = [(self._mutates(slot), slot) for slot in self._mutated]
         changes = self._collected(
             "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
         )
+        guards.write(in_loop=False)
         emitted = self._collected("events", events)
-        revisions = self._collected(
-            "revisions",
-            [
-                (condition, f"({slot.name!r}, {slot.revision_committed})")
-                for condition, slot in mutated
-                if slot.workflow and slot.bind.kind != "delete"
-            ],
-        )
+        revisions = self._collected("revisions", _revisions(mutated))
         if steps.kept:
             for name, text in zip(_COMMITTED, (changes, emitted, revisions), strict=True):
                 self._source.line(f"{name} = [*{text}]")
             with self._source.block(f"for index, {row_of(steps.kept)} in enumerate(kept):"):
-                for slot in self._looped:
-                    self._successor(slot, shown)
-                guards.write([part for part in steps.watched if part.slot.in_loop], is_guarded=is_guarded)
-                self._item(looped)
+                self._item(guards, looped, shown)
             for name in _COMMITTED:
                 self._source.line(f"{name} = (*{name},)")
             changes, emitted, revisions = _COMMITTED
+        guards.end(changes)
         # Later answers stand first: each replaces those above it, and that of the command is what remains.
         for answer, payload in (*reversed(returns[:-1]), returns[-1]):
             parts = f"({answer.use.name!r}, {payload}, {changes}, {emitted}, {revisions})"
             evaluation = f"new(Evaluation, {parts})"
-            statement = f"return new(Guarded, ({evaluation}, guards))" if is_guarded else f"return {evaluation}"
+            statement = f"return {evaluation}"
+            if guards.is_guarded:
+                statement = f"return new(Guarded, ({evaluation}, guards, {changes}))"
             if answer.arm is None:
                 self._source.line(statement)
             else:
                 with self._source.block(f"if d{answer.arm.decide} == {answer.arm.arm}:"):
                     self._source.line(statement)
 
-    def _item(self, events: list[tuple[str | None, str]]) -> None:
+    def _item(self, guards: GuardWriter, events: list[tuple[str | None, str]], shown: list[str]) -> None:
         """Write what one item adds to what is committed."""
+        for slot in self._looped:
+            self._successor(slot, shown)
         mutated = [(self._mutates(slot), slot) for slot in self._looped]
         self._append("changes", [part for condition, slot in mutated for part in _changes(slot, condition)])
+        guards.write(in_loop=True)
+        if guards.keeps_broken:
+            with self._source.block("if broken is not None:"):
+                self._source.line("continue")
         self._append("events", events)
-        self._append(
-            "revisions",
-            [
-                (condition, f"({slot.name + '[%d]'!r} % index, {slot.revision_committed})")
-                for condition, slot in mutated
-                if slot.workflow and slot.bind.kind != "delete"
-            ],
-        )
+        self._append("revisions", _revisions(mutated))
         self._source.line("pass")
 
     def _append(self, name: str, items: list[tuple[str | None, str]]) -> None:
@@ -194,6 +192,20 @@ class CommitWriter:
         if None in places or any(applying <= arms for applying in self._applying):
             return None
         return " or ".join(arm.taken for arm in sorted(arms))
+
+
+def _revisions(mutated: list[tuple[str | None, Slot]]) -> list[tuple[str | None, str]]:
+    """The successor revisions that are told, each with its condition."""
+    return [
+        (condition, f"({_told(slot)}, {slot.revision_committed})")
+        for condition, slot in mutated
+        if slot.workflow and slot.bind.kind != "delete"
+    ]
+
+
+def _told(slot: Slot) -> str:
+    """The name of a binding as an answer tells it."""
+    return f"{slot.name + '[%d]'!r} % index" if slot.in_loop else repr(slot.name)
 
 
 def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:

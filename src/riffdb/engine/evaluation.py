@@ -44,10 +44,12 @@ class Guard(NamedTuple):
 
 
 class Guarded(NamedTuple):
-    """An evaluation that counts if all guards hold, looked at in order over the rows as it would leave them."""
+    """An evaluation that counts if all guards hold, looked at in order over the rows as the `changes` leave them: those
+    of a success, or those that an invariant forbids in the end."""
 
     evaluation: "Evaluation"
     guards: tuple[Guard, ...]
+    changes: tuple[Change, ...]
 
 
 class Evaluation(NamedTuple):

@@ -22,7 +22,11 @@ from riffdb.plan.expressions import Unary
 
 class GuardWriter:
     """Writes the guards of one command. `failure` gives the text of a declared failure, `mutates` the condition under
-    which a row is mutated, None for always."""
+    which a row is mutated, None for always.
+
+    `is_guarded`: there is a rule that only the store can tell, and so a tuple `guards`. `keeps_broken`: an invariant
+    that does not hold waits as `broken`, since guards before it are judged over the changes of all items.
+    """
 
     def __init__(
         self,
@@ -31,17 +35,26 @@ class GuardWriter:
         source: Source,
         failure: Callable[[OutcomeUse, Scope], str],
         mutates: Callable[[Slot], str | None],
+        watched: list[Watched],
+        *,
+        has_loop: bool,
     ) -> None:
         self._plan, self._views, self._source = plan, views, source
-        self._failure, self._mutates = failure, mutates
+        self._failure, self._mutates, self._watched = failure, mutates, watched
+        self.is_guarded = any(breach.kind == "conflict" for part in watched for breach in part.slot.bind.breaches)
+        self.keeps_broken = has_loop and self.is_guarded
 
-    def has_conflicts(self, watched: list[Watched]) -> bool:
-        """Whether there is a rule among them that only the store can tell."""
-        return any(breach.kind == "conflict" for part in watched for breach in part.slot.bind.breaches)
+    def begin(self) -> None:
+        """Write what the guards are gathered in."""
+        if self.is_guarded:
+            self._source.line("guards = ()")
+        if self.keeps_broken:
+            self._source.line("broken = None")
 
-    def write(self, watched: list[Watched], *, is_guarded: bool) -> None:
-        """Write the guards, which are added to the tuple `guards`, and the invariants; `is_guarded`: there is such a
-        tuple."""
+    def write(self, *, in_loop: bool) -> None:
+        """Write the guards and invariants of the rows of the loop, or of all others; the tuple `changes` stands, unless
+        an invariant that does not hold waits for it."""
+        watched = [part for part in self._watched if part.slot.in_loop == in_loop]
         conflicts = [
             (part, breach)
             for is_unique in (True, False)
@@ -54,7 +67,7 @@ class GuardWriter:
         for part in watched:
             for breach in part.slot.bind.breaches:
                 if breach.kind == "violates":
-                    self._invariant(part, breach, is_guarded)
+                    self._invariant(part, breach)
 
     def _is_unique(self, entity: EntityPlan, breach: BreachPlan) -> bool:
         return not breach.incoming and any(unique.name == breach.name for unique in entity.uniques)
@@ -85,19 +98,30 @@ class GuardWriter:
         guard = f"new(Guard, ({kind!r}, {breach.entity!r}, {breach.name!r}, {values}, {slot.key}, {failure}))"
         self._guarded(conditions, f"guards += ({guard},)")
 
-    def _invariant(self, part: Watched, breach: BreachPlan, is_guarded: bool) -> None:
+    def end(self, changes: str) -> None:
+        """Write the return of an invariant that did not hold."""
+        if self.keeps_broken:
+            with self._source.block("if broken is not None:"):
+                self._source.line(f"return new(Guarded, (broken, guards, {changes}))")
+
+    def _invariant(self, part: Watched, breach: BreachPlan) -> None:
         slot = part.slot
         rule = next(rule for rule in slot.entity.invariants if rule.name == breach.name)
         self._source.line(note(f"invariant {breach.entity}.{breach.name} of {slot.name}"))
         place = f"invariant {breach.name}"
         broken = expression_text(Unary(BOOL, "!", rule.condition), self._views.standing(place, slot))
         failure = self._failure(breach.outcome, self._views.found(place, part.bound))
-        answer = f"new(Guarded, ({failure}, guards))" if is_guarded else failure
+        statement = f"return {failure}"
+        if self.keeps_broken:
+            statement = f"broken = {failure}"
+        elif self.is_guarded:
+            statement = f"return new(Guarded, ({failure}, guards, changes))"
         # The condition is looked at inside: what it computes is there only if the row is mutated.
-        self._guarded([self._mutates(slot), broken], f"return {answer}")
+        self._guarded([self._mutates(slot), broken], statement)
 
     def _guarded(self, conditions: Iterable[str | None], statement: str) -> None:
-        wanted = [f"({condition})" for condition in conditions if condition is not None]
+        unbroken = ["broken is None"] if self.keeps_broken else []
+        wanted = [f"({condition})" for condition in (*unbroken, *conditions) if condition is not None]
         if not wanted:
             self._source.line(statement)
             return
