@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import FailpointError, arm
 from riffdb.core.layout import Column, ColumnKind, Index, Row, Table
-from riffdb.core.records import Batch, DeployedContract, Head, Mutation
+from riffdb.core.records import Batch, DeployedContract, Head, Mutation, SecretPart
 from riffdb.core.stepping import step
 from riffdb.storage.protocol import Reader, Scan, Transaction
 from tests.conformance.stores import (
@@ -261,7 +262,12 @@ def full_batch() -> Batch:
         mutations=inserts(WORK, work(1)),
         capabilities=[capability("one")],
         contracts=[DeployedContract("queue", 1, b"p" * 32, "{}", 7)],
+        secrets=[secret(P, 1)],
     )
+
+
+def secret(partition: bytes, sequence: int) -> SecretPart:
+    return SecretPart(partition, sequence, b"s" * 32, f'{{"pin":"{sequence}ä"}}', "[{}]")
 
 
 def contents(place: Place) -> list[Any]:
@@ -273,6 +279,7 @@ def contents(place: Place) -> list[Any]:
             await reader.answered([(P, "Claim", "k")]),
             await reader.capability_list(),
             await reader.contracts(),
+            await reader.secrets(P, [1, 2]) | await reader.secrets(Q, [1]),
         ]
 
     return place.read(read)
@@ -291,6 +298,7 @@ def test_a_batch_is_kept_whole(place: Place) -> None:
         {(P, "Claim", "k"): record(P, 1, "k")},
         [capability("one")],
         [DeployedContract("queue", 1, b"p" * 32, "{}", 7)],
+        {1: secret(P, 1)},
     ]
     assert place.all_rows(WORK) == {work(1)}
 
@@ -307,7 +315,7 @@ def test_a_block_that_raises_leaves_nothing(place: Place, error: type[BaseExcept
     with pytest.raises(error):
         place.transact(run)
     place.settle()
-    assert contents(place) == before == [{}, [], [], {}, [], []]
+    assert contents(place) == before == [{}, [], [], {}, [], [], {}]
     with pytest.raises(RiffError, match="has no table work"):
         place.all_rows(WORK)
     place.write(full_batch(), WORK)
@@ -322,6 +330,7 @@ CONTRADICTIONS = {
     "an identity is used again": Batch(records=[record(P, 2, "new"), record(P, 3, "k")]),
     "an identity stands in the batch twice": Batch(records=[record(P, 2, "new"), record(P, 3, "new")]),
     "a token is another capability's": Batch(capabilities=[capability("two"), capability("three", token="one")]),
+    "a record has a secret part already": Batch(secrets=[secret(P, 2), secret(P, 1)]),
     "the table is unknown": Batch(mutations=[Mutation("other", (1,), (1,), existed=False)]),
 }
 
@@ -331,7 +340,8 @@ def test_a_batch_that_contradicts_the_store_is_refused_whole(place: Place, what:
     place.write(full_batch(), WORK)
     before = contents(place)
     batch = CONTRADICTIONS[what]
-    batch = Batch([head(P, 9)], [record(Q, 5, "q"), *batch.records], batch.mutations, batch.capabilities)
+    records = [record(Q, 5, "q"), *batch.records]
+    batch = replace(batch, heads=[head(P, 9)], records=records, secrets=[secret(Q, 5), *batch.secrets])
     with pytest.raises(RiffError) as caught:
         place.write(batch)
     assert caught.value.code == "RDB-E-INTERNAL"
@@ -637,6 +647,15 @@ def test_a_closed_store_says_so(place: Place) -> None:
             "the store is closed; open it again",
         )
     assert place.store.failure is None
+
+
+def test_chance_comes_in_any_size_and_never_twice(place: Place) -> None:
+    async def run(transaction: Transaction) -> list[bytes]:
+        return [await transaction.entropy(size) for size in (1, 10, 32, 32, 32)]
+
+    drawn = place.transact(run)
+    assert [len(part) for part in drawn] == [1, 10, 32, 32, 32]
+    assert len(set(drawn)) == 5
 
 
 def test_time_is_the_clock_of_the_store(place: Place) -> None:

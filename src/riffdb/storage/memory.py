@@ -227,6 +227,8 @@ class MemoryTransaction(MemoryReader):
             self._write_record(record)
         for part in batch.secrets:
             of_partition = self._state.secrets.get(part.partition, {})
+            if part.sequence in of_partition:
+                raise contradiction("two secret parts of one record")
             self._state.secrets[part.partition] = of_partition | {part.sequence: part}
         self._state.heads.update((head.partition, head) for head in batch.heads)
         if batch.capabilities:
