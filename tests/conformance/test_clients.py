@@ -79,6 +79,45 @@ contract Things version 1 {
     set thing.maybe = maybe
     return Made { thing: thing, at: tx.time }
   }
+  record NewThing {
+    name: string<40>
+    flag: bool
+    signed: i64
+    unsigned: u64
+    text: string<40>
+    raw: bytes<8>
+    other: uuid
+    moment: timestamp
+    day: date
+    price: decimal<38,2>
+    colour: Colour
+    maybe: optional<timestamp>
+  }
+  bulk command MakeThings {
+    input request_key: string<64>
+    input owner: uuid
+    input news: list<NewThing, 1..8>
+    input marks: list<date, 0..2>
+    input secret pin: string<8>
+    service batch: uuid_v7
+    idempotency_key request_key
+    for new in news {
+      create Thing(owner, new.name) as thing else Exists { thing: thing }
+      set thing.flag = new.flag
+      set thing.signed = new.signed
+      set thing.unsigned = new.unsigned
+      set thing.text = new.text
+      set thing.raw = new.raw
+      set thing.other = new.other
+      set thing.moment = new.moment
+      set thing.day = new.day
+      set thing.price = new.price
+      set thing.colour = new.colour
+      set thing.maybe = new.maybe
+      set thing.pin = pin
+    }
+    return MadeAll { batch: batch }
+  }
   command Raise {
     input request_key: string<64>
     input owner: uuid
@@ -100,7 +139,7 @@ query OfColour($owner: uuid, $colour: Colour) {
   many found from Thing where owner == $owner && colour == $colour order by name take 10
   return Found { things: found { name flag signed unsigned text raw other moment day price colour maybe revision } }
 }
-role Maker { query OfColour command MakeThing, Raise }
+role Maker { query OfColour command MakeThing, MakeThings, Raise }
 """
 OWNER = UUID(int=0xFACE)
 LEAST: dict[str, Any] = {
@@ -229,6 +268,43 @@ def test_wire_forms_are_the_same_values(way: Way) -> None:
         assert way.make(LEAST | {"price": price}, name="five", request_key="five").replayed
     big = way.make(LEAST | {"price": 10**35}, name="big")
     assert big.payload["thing"]["price"] == Decimal(10**35)
+
+
+def test_lists_of_records_are_lists_of_dicts(way: Way) -> None:
+    news = [LEAST | {"name": "least"}, GREATEST | {"name": "greatest"}]
+    values = {"owner": OWNER, "pin": "1234", "marks": [date(2027, 1, 2)], "request_key": "k"}
+    made = way.call("command", "MakeThings", news=news, **values)
+    assert (made.outcome, made.replayed, made.payload["batch"].version) == ("MadeAll", False, 7)
+    for new in news:
+        same(way.call("command", "Look", owner=OWNER, name=new["name"]).payload["thing"], new)
+    wire = [
+        {name: value for name, value in news[0].items() if value is not None} | {"price": "-" + "9" * 36 + ".99"},
+        tuple(news)[1] | {"raw": "AP_-_Q", "day": "9999-12-31", "unsigned": str(U64_MAX)},
+    ]
+    again = way.call("command", "MakeThings", news=tuple(wire), **values | {"marks": ("2027-01-02",)})
+    assert (again.replayed, again.payload) == (True, made.payload)
+    assert way.call("resolve", "MakeThings", owner=OWNER, request_key="k").payload == made.payload
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"news": {}}, "news"),
+        ({"news": [LEAST | {"name": "x"}, 5]}, "news[1]"),
+        ({"news": [LEAST | {"name": "x"}, GREATEST | {"name": "y", "price": Decimal("0.001")}]}, "news[1].price"),
+        ({"news": [LEAST | {"name": "x", "other": object()}]}, "news[0].other"),
+        ({"news": [LEAST | {"name": "\ud800"}]}, "news[0].name"),
+        ({"news": [LEAST]}, "news[0].name"),
+        ({"news": [LEAST | {"name": "x", "maybe": datetime(2027, 1, 1)}]}, "news[0].maybe"),  # noqa: DTZ001  # on purpose
+        ({"news": [LEAST | {"name": "x", "5": 5}]}, "news[0].5"),
+        ({"marks": [date(2027, 1, 1)] * 3}, "marks"),
+        ({"marks": [date(2027, 1, 1), None]}, "marks[1]"),
+    ],
+)
+def test_an_item_that_cannot_be_is_refused_with_its_path(way: Way, change: dict[str, object], path: str) -> None:
+    values = {"owner": OWNER, "pin": "1234", "marks": [], "news": [LEAST | {"name": "x"}]} | change
+    error = way.refusal("command", "MakeThings", **values)
+    assert (error.code, error.path) == ("RDB-E-INPUT", path)
 
 
 def test_a_declared_failure_is_an_answer(way: Way) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 import msgspec
 
 from riffdb.client.application import compiled_plan
+from riffdb.core.types import Type
 from riffdb.plan import Plan
+from riffdb.plan.commands import InputPlan
+from riffdb.plan.declarations import EnumPlan, FieldPlan, RecordPlan
 from riffdb.plan.identity import declaration_hashes
 from riffdb.plan.narrowing import narrowed
 
@@ -55,6 +58,18 @@ def test_a_schedule_needs_its_source_and_every_one_of_its_commands() -> None:
         some = commands[:missing] + commands[missing + 1 :]
         assert names(narrowed(plan_with_role(commands=some, queries=("DueWork",)), "Some"), "schedules") == []
     assert names(narrowed(plan_with_role(commands=commands), "Some"), "schedules") == []
+
+
+def test_a_command_brings_the_records_of_its_lists_and_the_enums_in_them() -> None:
+    plan = plan_with_role(commands=("CreateWork",))
+    used, other = (RecordPlan(name, (FieldPlan("size", Type("enum", name=name)),)) for name in ("Used", "Other"))
+    enums = (*plan.enums, EnumPlan("Used", ("Small",)), EnumPlan("Other", ("Large",)))
+    lines = InputPlan("lines", Type("list", bound=4, element=Type("record", name="Used")))
+    commands = tuple(msgspec.structs.replace(command, inputs=(*command.inputs, lines)) for command in plan.commands)
+    plan = msgspec.structs.replace(plan, records=(used, other), enums=enums, commands=commands)
+    found = narrowed(plan, "Some")
+    assert names(found, "records") == ["Used"]
+    assert names(found, "enums") == ["WorkState", "Used"]
 
 
 def test_declarations_keep_their_identity() -> None:
