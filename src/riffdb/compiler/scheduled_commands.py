@@ -117,8 +117,9 @@ class _Reader:
         """The inputs that take the key of the row, in the order in which the entity declares it."""
         entity = self.leased.entity.plan
         inputs = dict(zip(entity.storage_key, self.scheduled.binding.key, strict=True))
+        given = {part.name for part in self.command.inputs}
         for value in inputs.values():
-            if not isinstance(value, Input):
+            if not isinstance(value, Input) or value.name not in given:
                 self.error(
                     "RDB-C811",
                     f"the key of `{self.scheduled.binding.name}` in `{self.command.name}` is not made of inputs alone",

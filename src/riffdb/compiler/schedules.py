@@ -149,6 +149,8 @@ class _Schedule:
         """Report that a command is not what its place asks for."""
         operations = {step.operation for step in all_steps(command.steps) if isinstance(step, LeaseStep)}
         does = f"has {' and '.join(f'`lease {operation}`' for operation in sorted(operations))}" if operations else ""
+        if command.kind == "bulk":
+            does = "is a bulk command, and a turn works on one row"
         self.collector.error(
             CODES[purpose],
             f"`{name.text}` is not {NOUNS[purpose]}: it {does or 'has no lease operation'}",

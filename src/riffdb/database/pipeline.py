@@ -119,7 +119,9 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     if request.identity is None:
         request.answer = unrecorded_text(request, evaluation)
         return
-    secret = await secret_part(transaction, request, evaluation, sequence)
+    secret = None
+    if request.command.has_secrets:
+        secret = await secret_part(transaction, request, evaluation, sequence)
     record = commit_record(request, evaluation, head, sequence, time, secret_hash(secret))
     for slot, key, _, after in evaluation.changes:
         state.overlay.change(request.command.tables[slot], key, after)

@@ -16,10 +16,8 @@ SALT_BYTES = 32
 
 async def secret_part(
     transaction: Transaction, request: CommandRequest, evaluation: Evaluation, sequence: int
-) -> SecretPart | None:
-    """What the record of this sequence keeps apart; None for a command that has to do with no secret."""
-    if not request.command.has_secrets:
-        return None
+) -> SecretPart:
+    """What the record of this sequence keeps apart."""
     rows = request.command.rows
     told = [change for change in evaluation.changes if change.slot < len(rows)]  # of tombstones a record tells nothing
     changes = [rows[slot].secret_change(before, after) for slot, _, before, after in told]
