@@ -55,3 +55,7 @@ conformance: install ## the suite that every store passes
 .PHONY: bench
 bench: install ## measure this machine; figures also in bench/results.json
 	@$(BIN)/python -m tools.bench
+
+.PHONY: twin
+twin: install ## the slow twin over many more commands: make twin commands=1000000 seed=1000
+	@$(BIN)/python -m tests.model.campaign $(or $(commands),50000) $(or $(seed),1000)

@@ -64,6 +64,8 @@ def _comparison(expression: Binary) -> Constant | None:
         return None
     if expression.operator in ("==", "!="):
         return Constant(expression.type, (left.value == right.value) == (expression.operator == "=="))
+    if left.value is None or right.value is None:  # a null here stands behind a test for it, and is not compared
+        return None
     order = _order(left.value, right.value)
     is_equal_fine = order == 0 and expression.operator in ("<=", ">=")
     return Constant(expression.type, is_equal_fine or order == (-1 if expression.operator[0] == "<" else 1))

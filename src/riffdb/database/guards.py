@@ -7,6 +7,7 @@ would leave them. So values may be exchanged within one command, and a neighbour
 from collections.abc import Mapping
 from typing import Any
 
+from riffdb.core.errors import RiffError
 from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.database.admission import CommandRequest
 from riffdb.database.contracts import Contract
@@ -18,14 +19,16 @@ Changes = Mapping[str, Mapping[Key, Row | None]]
 
 
 async def held(transaction: Transaction, overlay: Overlay, request: CommandRequest, guarded: Guarded) -> Evaluation:
-    """The evaluation if all its guards hold, else the failure of the first that does not."""
+    """What comes after the guards if all of them hold, else the failure of the first that does not."""
     changes: dict[str, dict[Key, Row | None]] = {}
     for slot, key, _, after in guarded.changes:
         changes.setdefault(request.command.tables[slot].name, {})[key] = after
     sight = _Sight(transaction, overlay, changes)
     for guard in guarded.guards:
         if await _is_broken(sight, request.contract, guard):
-            return guard.failure
+            return guard.failure()
+    if isinstance(guarded.evaluation, RiffError):
+        raise guarded.evaluation
     return guarded.evaluation
 
 

@@ -85,6 +85,7 @@ def _offered(name: str) -> dict[str, object]:
         "Evaluation": Evaluation,
         "Guard": Guard,
         "Guarded": Guarded,
+        "RiffError": RiffError,
         "failed": _failed,
         "aliased": partial(_aliased, name),
         # What computing a key that must not be computed can raise: arithmetic, or a null or absent row as an operand.

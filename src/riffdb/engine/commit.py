@@ -7,6 +7,7 @@ that is created under the same key goes on; payloads show a deleted row as it la
 
 import re
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from riffdb.core.layout import TOMBSTONE_REVISION
 from riffdb.engine.expressions import constant_text, expression_text
@@ -19,7 +20,8 @@ from riffdb.engine.views import Views
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, DecideStep
 
-_COMMITTED = ("changes", "events", "revisions")
+Items: TypeAlias = list[tuple[str | None, str]]
+"""Texts, each with the condition under which it counts; None for always."""
 
 
 class CommitWriter:
@@ -28,6 +30,7 @@ class CommitWriter:
     def __init__(self, plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], views: Views, source: Source) -> None:
         self._plan, self._command, self._views, self._source = plan, command, views, source
         loop = loop_of(command)
+        self._item_names: list[str] = []
         self._mutated = [slot for slot in slots if slot.is_changed and not slot.in_loop]
         self._looped = [slot for slot in slots if slot.is_changed and slot.in_loop]
         steps = (*command.steps, *(() if loop is None else loop.steps))
@@ -46,60 +49,75 @@ class CommitWriter:
         self._source.line(note("commit"))
         for slot in self._mutated:
             self._successor(slot, shown)
-        guards = GuardWriter(
-            self._plan,
-            self._views,
-            self._source,
-            steps.failure,
-            self._mutates,
-            steps.watched,
-            has_loop=bool(steps.kept),
-        )
-        guards.begin()
         mutated = [(self._mutates(slot), slot) for slot in self._mutated]
         changes = self._collected(
             "changes", [part for condition, slot in mutated for part in _changes(slot, condition)]
         )
-        guards.write(in_loop=False)
-        emitted = self._collected("events", events)
-        revisions = self._collected("revisions", _revisions(mutated))
         if steps.kept:
-            for name, text in zip(_COMMITTED, (changes, emitted, revisions), strict=True):
-                self._source.line(f"{name} = [*{text}]")
-            with self._source.block(f"for index, {row_of(steps.kept)} in enumerate(kept):"):
-                self._item(guards, looped, shown)
-            for name in _COMMITTED:
-                self._source.line(f"{name} = (*{name},)")
-            changes, emitted, revisions = _COMMITTED
-        guards.end(changes)
+            changes = self._item_successors(steps.kept, changes, shown)
+        guards = GuardWriter(
+            self._plan, self._views, self._source, steps.failure, self._mutates, steps.watched, self._item_names
+        )
+        if not guards.is_guarded:
+            guards.write()
+            self._answers(events, looped, returns, changes, "{}")
+            return
+        self._source.line("guards = ()")
+        with self._source.block("try:"):
+            guards.write()
+            self._answers(events, looped, returns, changes, "new(Guarded, ({}, guards, changes))")
+        with self._source.block("except RiffError as error:"):
+            self._source.line("return new(Guarded, (error, guards, changes))")
+
+    def _item_successors(self, kept: list[str], changes: str, shown: list[str]) -> str:
+        """Write the successors of every item, which are all there before the first rule is looked at."""
+        names = [name for slot in self._looped for name in _formed(slot) if name not in kept]
+        self._item_names = [*kept, *names]
+        if names:
+            self._source.line(f"{' = '.join(names)} = None")
+        self._source.line(f"changes = [*{changes}]")
+        self._source.line("formed = []")
+        with self._source.block(f"for {row_of(kept)} in kept:"):
+            for slot in self._looped:
+                self._successor(slot, shown)
+                self._append("changes", _changes(slot, self._mutates(slot)))
+            self._source.line(f"formed.append({row_of(self._item_names)})")
+        self._source.line("changes = (*changes,)")
+        return "changes"
+
+    def _answers(
+        self, events: Items, looped: Items, returns: list[tuple[Answer, str]], changes: str, form: str
+    ) -> None:
+        """Write events, revisions and the return of every success; `form` takes the evaluation in its braces."""
+        emitted = self._collected("events", events)
+        revisions = self._collected("revisions", self._revisions(self._mutated))
+        told = self._revisions(self._looped)
+        if looped or told:
+            self._source.line(f"events, revisions = [*{emitted}], [*{revisions}]")
+            with self._source.block(f"for index, {row_of(self._item_names)} in enumerate(formed):"):
+                self._append("events", looped)
+                self._append("revisions", told)
+            self._source.line("events, revisions = (*events,), (*revisions,)")
+            emitted, revisions = "events", "revisions"
         # Later answers stand first: each replaces those above it, and that of the command is what remains.
         for answer, payload in (*reversed(returns[:-1]), returns[-1]):
             parts = f"({answer.use.name!r}, {payload}, {changes}, {emitted}, {revisions})"
-            evaluation = f"new(Evaluation, {parts})"
-            statement = f"return {evaluation}"
-            if guards.is_guarded:
-                statement = f"return new(Guarded, ({evaluation}, guards, {changes}))"
+            statement = "return " + form.format(f"new(Evaluation, {parts})")
             if answer.arm is None:
                 self._source.line(statement)
             else:
                 with self._source.block(f"if d{answer.arm.decide} == {answer.arm.arm}:"):
                     self._source.line(statement)
 
-    def _item(self, guards: GuardWriter, events: list[tuple[str | None, str]], shown: list[str]) -> None:
-        """Write what one item adds to what is committed."""
-        for slot in self._looped:
-            self._successor(slot, shown)
-        mutated = [(self._mutates(slot), slot) for slot in self._looped]
-        self._append("changes", [part for condition, slot in mutated for part in _changes(slot, condition)])
-        guards.write(in_loop=True)
-        if guards.keeps_broken:
-            with self._source.block("if broken is not None:"):
-                self._source.line("continue")
-        self._append("events", events)
-        self._append("revisions", _revisions(mutated))
-        self._source.line("pass")
+    def _revisions(self, slots: list[Slot]) -> Items:
+        """The successor revisions that are told."""
+        return [
+            (self._mutates(slot), f"({_told(slot)}, {slot.revision_committed})")
+            for slot in slots
+            if slot.workflow and slot.bind.kind != "delete"
+        ]
 
-    def _append(self, name: str, items: list[tuple[str | None, str]]) -> None:
+    def _append(self, name: str, items: Items) -> None:
         for condition, text in items:
             if condition is None:
                 self._source.line(f"{name}.append({text})")
@@ -169,7 +187,7 @@ class CommitWriter:
             self._source.line(f"raise revision_exhausted({slot.name!r})")
         self._source.line(f"{slot.revision_committed} = {found} + 1")
 
-    def _collected(self, name: str, items: list[tuple[str | None, str]]) -> str:
+    def _collected(self, name: str, items: Items) -> str:
         """Write a tuple of the items whose condition holds; the text that reads it."""
         if not items:
             return "()"
@@ -194,21 +212,12 @@ class CommitWriter:
         return " or ".join(arm.taken for arm in sorted(arms))
 
 
-def _revisions(mutated: list[tuple[str | None, Slot]]) -> list[tuple[str | None, str]]:
-    """The successor revisions that are told, each with its condition."""
-    return [
-        (condition, f"({_told(slot)}, {slot.revision_committed})")
-        for condition, slot in mutated
-        if slot.workflow and slot.bind.kind != "delete"
-    ]
-
-
 def _told(slot: Slot) -> str:
     """The name of a binding as an answer tells it."""
     return f"{slot.name + '[%d]'!r} % index" if slot.in_loop else repr(slot.name)
 
 
-def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:
+def _changes(slot: Slot, condition: str | None) -> Items:
     """The changes of a mutated slot, each with the condition under which it is one."""
     before = "None" if slot.bind.kind == "create" else slot.row
     after = "None" if slot.bind.kind == "delete" else slot.committed
@@ -222,6 +231,12 @@ def _changes(slot: Slot, condition: str | None) -> list[tuple[str | None, str]]:
         left = f"(*{slot.key}, {fence}, {slot.revision_committed}, sequence)"
         return [change, (condition, f"new(Change, ({slot.grave}, {slot.key}, None, {left}))")]
     return [change]
+
+
+def _formed(slot: Slot) -> list[str]:
+    """The names that hold the successor of a row."""
+    names = (slot.revision_committed, slot.committed, *(slot.local(column.name) for column in slot.entity.computed))
+    return [name for name in names if name.isidentifier()]
 
 
 def _is_shown(slot: Slot, shown: list[str]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from riffdb.core.errors import RiffError
 from riffdb.core.layout import Key, Row
 
 Rows: TypeAlias = Row | Mapping[Key, Row | None] | None
@@ -32,7 +33,8 @@ class Guard(NamedTuple):
 
     `unique`: no row but that with `key` has the values in the unique `rule`. `target`: the row that the reference
     `rule` names by these values is there. `left`: if rows still name these values by the reference `rule`, then so is
-    a row that has them. Values are in the order of the unique, or of the reference's target.
+    a row that has them. Values are in the order of the unique, or of the reference's target. The failure is formed when
+    the rule is broken and not before, since its payload may leave a range.
     """
 
     kind: Literal["unique", "target", "left"]
@@ -40,14 +42,14 @@ class Guard(NamedTuple):
     rule: str
     values: tuple[Any, ...]
     key: Key
-    failure: "Evaluation"
+    failure: Callable[[], "Evaluation"]
 
 
 class Guarded(NamedTuple):
-    """An evaluation that counts if all guards hold, looked at in order over the rows as the `changes` leave them: those
-    of a success, or those that an invariant forbids in the end."""
+    """What counts if all guards hold, looked at in order over the rows as the `changes` leave them: a success, the
+    failure of an invariant that forbids these changes, or the error of an event or answer that cannot be formed."""
 
-    evaluation: "Evaluation"
+    evaluation: "Evaluation | RiffError"
     guards: tuple[Guard, ...]
     changes: tuple[Change, ...]
 

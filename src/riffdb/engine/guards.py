@@ -6,7 +6,8 @@ with a null in it holds to no unique and no reference; one that did not change n
 item by item, after those of the rows above it.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from riffdb.core.types import BOOL
 from riffdb.engine.expressions import Scope, expression_text
@@ -22,10 +23,9 @@ from riffdb.plan.expressions import Unary
 
 class GuardWriter:
     """Writes the guards of one command. `failure` gives the text of a declared failure, `mutates` the condition under
-    which a row is mutated, None for always.
+    which a row is mutated, None for always; `item_names` are what the text keeps of every item of a loop.
 
-    `is_guarded`: there is a rule that only the store can tell, and so a tuple `guards`. `keeps_broken`: an invariant
-    that does not hold waits as `broken`, since guards before it are judged over the changes of all items.
+    `is_guarded`: there is a rule that only the store can tell, and so a tuple `guards`.
     """
 
     def __init__(
@@ -36,25 +36,22 @@ class GuardWriter:
         failure: Callable[[OutcomeUse, Scope], str],
         mutates: Callable[[Slot], str | None],
         watched: list[Watched],
-        *,
-        has_loop: bool,
+        item_names: Sequence[str],
     ) -> None:
         self._plan, self._views, self._source = plan, views, source
-        self._failure, self._mutates, self._watched = failure, mutates, watched
+        self._failure, self._mutates, self._item_names = failure, mutates, item_names
+        self._outside = [part for part in watched if not part.slot.in_loop]
+        self._inside = [part for part in watched if part.slot.in_loop]
         self.is_guarded = any(breach.kind == "conflict" for part in watched for breach in part.slot.bind.breaches)
-        self.keeps_broken = has_loop and self.is_guarded
 
-    def begin(self) -> None:
-        """Write what the guards are gathered in."""
-        if self.is_guarded:
-            self._source.line("guards = ()")
-        if self.keeps_broken:
-            self._source.line("broken = None")
+    def write(self) -> None:
+        """Write the guards, which are added to `guards`, and the invariants; all successors and `changes` stand."""
+        self._rules(self._outside)
+        if self._inside:
+            with self._source.block(f"for {row_of(list(self._item_names))} in formed:"):
+                self._rules(self._inside)
 
-    def write(self, *, in_loop: bool) -> None:
-        """Write the guards and invariants of the rows of the loop, or of all others; the tuple `changes` stands, unless
-        an invariant that does not hold waits for it."""
-        watched = [part for part in self._watched if part.slot.in_loop == in_loop]
+    def _rules(self, watched: list[Watched]) -> None:
         conflicts = [
             (part, breach)
             for is_unique in (True, False)
@@ -95,14 +92,13 @@ class GuardWriter:
         if any(slot.entity.types[column].optional for column in columns):
             conditions.append(f"None not in {values}")
         failure = self._failure(breach.outcome, self._views.found(f"conflict {breach.name}", part.bound))
-        guard = f"new(Guard, ({kind!r}, {breach.entity!r}, {breach.name!r}, {values}, {slot.key}, {failure}))"
-        self._guarded(conditions, f"guards += ({guard},)")
+        guard = f"{kind!r}, {breach.entity!r}, {breach.name!r}, {values}, {slot.key}, {self._later(slot, failure)}"
+        self._guarded(conditions, f"guards += (new(Guard, ({guard})),)")
 
-    def end(self, changes: str) -> None:
-        """Write the return of an invariant that did not hold."""
-        if self.keeps_broken:
-            with self._source.block("if broken is not None:"):
-                self._source.line(f"return new(Guarded, (broken, guards, {changes}))")
+    def _later(self, slot: Slot, failure: str) -> str:
+        """A function that forms the failure; in a loop it holds on to what its item was."""
+        names = [name for name in self._item_names if slot.in_loop and re.search(rf"\b{name}\b", failure)]
+        return f"lambda {', '.join(f'{name}={name}' for name in names)}: {failure}"
 
     def _invariant(self, part: Watched, breach: BreachPlan) -> None:
         slot = part.slot
@@ -111,17 +107,12 @@ class GuardWriter:
         place = f"invariant {breach.name}"
         broken = expression_text(Unary(BOOL, "!", rule.condition), self._views.standing(place, slot))
         failure = self._failure(breach.outcome, self._views.found(place, part.bound))
-        statement = f"return {failure}"
-        if self.keeps_broken:
-            statement = f"broken = {failure}"
-        elif self.is_guarded:
-            statement = f"return new(Guarded, ({failure}, guards, changes))"
+        answer = f"new(Guarded, ({failure}, guards, changes))" if self.is_guarded else failure
         # The condition is looked at inside: what it computes is there only if the row is mutated.
-        self._guarded([self._mutates(slot), broken], statement)
+        self._guarded([self._mutates(slot), broken], f"return {answer}")
 
     def _guarded(self, conditions: Iterable[str | None], statement: str) -> None:
-        unbroken = ["broken is None"] if self.keeps_broken else []
-        wanted = [f"({condition})" for condition in (*unbroken, *conditions) if condition is not None]
+        wanted = [f"({condition})" for condition in conditions if condition is not None]
         if not wanted:
             self._source.line(statement)
             return

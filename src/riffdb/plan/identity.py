@@ -5,6 +5,7 @@ which declarations stand in files and that of the names in a role; it is the sam
 at their default are left out, so that a form which learns something new keeps the identity of what does not use it.
 """
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -75,9 +76,15 @@ def _form(part: Any) -> Any:
         return part
     config = part.__struct_config__
     form = {} if config.tag is None else {config.tag_field: config.tag}
-    for field in msgspec.structs.fields(part):
+    for field in _fields(type(part)):
         value = getattr(part, field.name)
         at_default = type(value) is type(field.default) and value == field.default
         if field.name not in _UNSAID and not at_default:
             form[field.name] = _form(value)
     return form
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a struct, which are found once a type: asking again costs most of a hash."""
+    return msgspec.structs.fields(kind)
