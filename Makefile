@@ -48,6 +48,10 @@ test: check ## everything that CI runs: check, then every test
 cases: install ## rewrite the expected files of cases and pages; read the difference before you commit it
 	$(BIN)/pytest --quiet tests/cases tests/surface/test_pages.py -k page_lists --update
 
+.PHONY: mutations
+mutations: install ## spoil a quarter of a million contracts; RIFFDB_SEED chooses which
+	RIFFDB_MUTATIONS=250000 $(BIN)/pytest --quiet tests/unit/test_mutations.py
+
 .PHONY: conformance
 conformance: install ## the suite that every store passes
 	$(BIN)/pytest --quiet tests/conformance

@@ -11,6 +11,10 @@ from typing import Literal
 
 from riffdb.core.spans import Span
 
+EXCERPT_WIDTH = 160
+EXCERPT_BEFORE = 40
+"""How many characters of a long line are shown, and how many of them stand before the mistake."""
+
 Severity = Literal["error", "warning"]
 
 
@@ -88,12 +92,21 @@ def to_json(diagnostic: Diagnostic) -> dict[str, object]:
 def _excerpt(span: Span, mark: str) -> list[str]:
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)
-    text = span.source.line(line)
-    width = max((end_column if end_line == line else len(text) + 1) - column, 1)
-    lead = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
+    whole = span.source.line(line)
+    width = max((end_column if end_line == line else len(whole) + 1) - column, 1)
+    # A source may be one long line, and may hold what turns a terminal's text round.
+    start = max(0, column - 1 - EXCERPT_BEFORE) if len(whole) > EXCERPT_WIDTH else 0
+    text = "".join(_shown(character) for character in whole[start : start + EXCERPT_WIDTH])
+    before, behind = "…" if start else "", "…" if start + EXCERPT_WIDTH < len(whole) else ""
+    lead = "".join("\t" if character == "\t" else " " for character in before + text[: column - 1 - start])
+    width = min(width, max(len(text) - (column - 1 - start), 1))
     number = str(line)
     gutter = " " * len(number)
-    return [f"{gutter} |", f"{number} | {text}", f"{gutter} | {lead}{mark * width}"]
+    return [f"{gutter} |", f"{number} | {before}{text}{behind}", f"{gutter} | {lead}{mark * width}"]
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() or character == "\t" else "\ufffd"
 
 
 def render(diagnostic: Diagnostic) -> str:
