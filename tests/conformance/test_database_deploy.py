@@ -298,18 +298,6 @@ def test_another_application_is_refused(ledger: Place) -> None:
     assert "`ledger` (Ledger)" in error.message
 
 
-def test_no_entity_takes_the_table_of_another(empty: Place) -> None:
-    def contract(*entities: str) -> str:
-        declared = "".join(f"  entity {name} {{ key (owner: uuid) field n: u64 }}\n" for name in entities)
-        return f"contract Tables version 1 {{\n{declared}}}\n"
-
-    assert empty.deploy(plan_of(contract("Work_Item"), "tables")) == "created"
-    error = empty.error_of(empty.database.deploy(LOCAL, plan_of(contract("Work_Item", "WorkItem"), "tables")))
-    assert error.code == "RDB-E-APPROVAL"
-    assert "the table `work_item` of entity `Work_Item` would go to another" in error.message
-    assert empty.deploy(plan_of(contract("Work_Item", "Work_Item_"), "tables")) == "updated"
-
-
 @pytest.mark.parametrize(
     ("entity", "table"),
     [

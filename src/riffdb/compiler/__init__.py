@@ -1,10 +1,10 @@
 """The compiler: from source text to a plan, in ordered passes over a draft.
 
-`linking` names to declarations; then one pass a family, each on the families before it: `enums`, `records`, `entities`
-(with `indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`, `effects`, `leases`, `loops`, `outcomes`,
-`breaches`). Queries, streams, roles and schedules come after them, and `lints` last, for a contract without errors.
-Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
-`declaration_places` tells where a part of a plan stands.
+`linking` names to declarations, `collisions` of names; then one pass a family, each on the families before it:
+`enums`, `records`, `entities` (with `indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`,
+`effects`, `leases`, `loops`, `outcomes`, `breaches`). Queries, streams, roles and schedules come after them, and
+`lints` last, for a contract without errors. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`,
+`expressions` with `operations`, `literals`. `declaration_places` tells where a part of a plan stands.
 A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from riffdb.compiler.collector import Collector
+from riffdb.compiler.collisions import check_collisions
 from riffdb.compiler.commands import lower_commands
 from riffdb.compiler.declaration_places import place_of
 from riffdb.compiler.draft import Declared, Draft
@@ -40,6 +41,7 @@ Pass = Callable[[Draft, Collector], Draft]
 
 PASSES: tuple[Pass, ...] = (
     link,
+    check_collisions,
     lower_enums,
     lower_records,
     lower_entities,

@@ -33,6 +33,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C103": "a name stands twice in its scope",
     "RDB-C104": "there is no declaration of that name",
     "RDB-C105": "a declaration is called like a built-in type",
+    "RDB-C106": "two names that are one in a generated client",
     "RDB-C190": "a part of the language that is not supported yet",
     # --- types and expressions ---
     "RDB-C201": "an unknown type",

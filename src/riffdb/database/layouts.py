@@ -36,13 +36,8 @@ _ZEROS: dict[ColumnKind, Any] = {"bool": False, "int": 0, "u64": 0, "text": "", 
 
 
 def tables(plan: Plan) -> dict[str, Table]:
-    """The table of every entity, by the entity's name."""
-    taken: set[str] = set()
-    result = {}
-    for entity in sorted(plan.entities, key=lambda entity: entity.name):
-        name = _free(table_name(entity.name), taken)
-        result[entity.name] = _table(entity, name)
-    return result
+    """The table of every entity, by its name; names of entities differ as words, so no two share a table."""
+    return {entity.name: _table(entity, table_name(entity.name)) for entity in plan.entities}
 
 
 def tombstone_table(table: Table) -> Table:
@@ -55,16 +50,11 @@ def tombstone_table(table: Table) -> Table:
 
 
 def moved_tables(old: Plan, new: Plan) -> Iterator[Change]:
-    """A change for each entity of which a table, or a column that every row has, would go to a name of the new plan."""
+    """A change for each entity in which a column that every row has would go to a field of the new plan."""
     before, after = tables(old), tables(new)
     for entity, table in before.items():
-        if entity not in after:
-            continue
-        if after[entity].name != table.name:
-            what = f"the table `{table.name}` of entity `{entity}` would go to another; name the new entity otherwise"
-            yield change("table-moved", "entities", entity, what)
-        elif after[entity].columns[-1].name != table.columns[-1].name:
-            name = table.columns[-1].name
+        name = table.columns[-1].name
+        if entity in after and after[entity].columns[-1].name != name:
             what = f"the column `{name}` of entity `{entity}` keeps the commit of each row; name the field otherwise"
             yield change("table-moved", "entities", entity, what, name)
 

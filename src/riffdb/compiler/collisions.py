@@ -1,0 +1,104 @@
+"""Names that are two here and one in a generated client, where each language has its own way to join words.
+
+`dueAt` and `due_at` are both `due_at` in Python and Rust, both `dueAt` in TypeScript, both `DueAt` in Go; and the table
+of `WorkItem` is called as that of `work_item` would be. So the names of one scope differ as words, whatever joins them.
+Absent: names that differ in case alone, which linking reports.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from riffdb.compiler.collector import Collector
+from riffdb.compiler.draft import Draft
+from riffdb.core.diagnostics import Related
+from riffdb.syntax.tree import (
+    ComputedMember,
+    EntityDecl,
+    FieldMember,
+    InputDecl,
+    KeyMember,
+    Name,
+    Outcome,
+    Payload,
+)
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+def check_collisions(draft: Draft, collector: Collector) -> Draft:
+    """Report names of one scope that a generated client could not tell apart."""
+    for scope in _scopes(draft):
+        _check(scope, collector)
+    return draft
+
+
+def joined(name: str) -> tuple[str, str]:
+    """The forms of a name in languages that join words with `_`, and in those that join them with capitals."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return "_".join(words), "".join(word.capitalize() for word in words)
+
+
+def _check(names: Iterable[Name], collector: Collector) -> None:
+    firsts: dict[str, Name] = {}
+    reported: set[str] = set()
+    for name in names:
+        for form in joined(name.text):
+            first = firsts.setdefault(form, name)
+            if first.text.lower() == name.text.lower() or name.text in reported:
+                continue
+            reported.add(name.text)
+            collector.error(
+                "RDB-C106",
+                f"`{first.text}` and `{name.text}` are one name in a generated client, `{form}`",
+                name.span,
+                related=(Related("the other one", first.span),),
+                help="give one of the two another name",
+            )
+
+
+def _scopes(draft: Draft) -> Iterator[list[Name]]:
+    declared = draft.declared
+    data = [part.name for part in (*declared.enums.values(), *declared.records.values())]
+    yield data + [part.name for part in (*declared.entities.values(), *declared.events.values())]
+    yield [part.name for part in declared.commands.values()]
+    yield [part.name for part in declared.queries.values()]
+    yield [part.name for part in declared.streams.values()]
+    yield [part.name for part in declared.roles.values()]
+    yield [part.name for part in declared.schedules.values()]
+    yield from (list(enum.variants) for enum in declared.enums.values())
+    yield from ([part.name for part in record.fields] for record in declared.records.values())
+    yield from (_columns(entity) for entity in declared.entities.values())
+    yield from ([part.name for part in event.fields] for event in declared.events.values())
+    yield from ([part.name for part in query.params] for query in declared.queries.values())
+    yield from ([part.name for part in stream.params] for stream in declared.streams.values())
+    for command in declared.commands.values():
+        yield [part.name for part in command.inputs if isinstance(part, InputDecl)]
+        outcomes = list(_outcomes(command))
+        yield [outcome.name for outcome in outcomes]
+        yield from ([item.name for item in outcome.payload.items] for outcome in outcomes)
+
+
+def _columns(entity: EntityDecl) -> list[Name]:
+    found: list[Name] = []
+    for member in entity.members:
+        match member:
+            case KeyMember():
+                found += [part.name for part in member.fields]
+            case FieldMember() | ComputedMember():
+                found.append(member.name)
+    return found
+
+
+def _outcomes(node: object) -> Iterator[Outcome]:
+    """Every outcome of a command, wherever it stands."""
+    match node:
+        case Outcome():
+            yield node
+        case tuple():
+            for part in node:
+                yield from _outcomes(part)
+        case Payload() | Name():
+            return
+        case _ if hasattr(node, "__struct_fields__"):
+            for name in node.__struct_fields__:
+                yield from _outcomes(getattr(node, name))
