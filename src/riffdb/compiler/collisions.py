@@ -58,8 +58,12 @@ def _check(names: Iterable[Name], collector: Collector) -> None:
 
 def _scopes(draft: Draft) -> Iterator[list[Name]]:
     declared = draft.declared
-    data = [part.name for part in (*declared.enums.values(), *declared.records.values())]
-    yield data + [part.name for part in (*declared.entities.values(), *declared.events.values())]
+    yield [
+        *(enum.name for enum in declared.enums.values()),
+        *(record.name for record in declared.records.values()),
+        *(entity.name for entity in declared.entities.values()),
+        *(event.name for event in declared.events.values()),
+    ]
     yield [part.name for part in declared.commands.values()]
     yield [part.name for part in declared.queries.values()]
     yield [part.name for part in declared.streams.values()]
