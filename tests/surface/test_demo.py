@@ -108,8 +108,9 @@ LIES = {
     "199 of 200 items are complete": "UPDATE work_item SET state = 1 WHERE work_id = :other",
     "201 commits of CompleteWork for 200 items": """
         INSERT INTO riffdb_commit SELECT NULL, partition, sequence + 100000, time, command, 'another', input_hash,
-          input, outcome, answer, principal, capability, role, ingress, contract_version, plan_hash, changes, events,
-          chain FROM riffdb_commit WHERE command = 'CompleteWork' AND outcome = 'Completed' LIMIT 1""",
+          input, sealed, secret_hash, outcome, answer, principal, capability, role, ingress, contract_version,
+          plan_hash, changes, events, chain
+        FROM riffdb_commit WHERE command = 'CompleteWork' AND outcome = 'Completed' LIMIT 1""",
     "199 commits of CompleteWork for 199 items": """
         UPDATE riffdb_commit SET outcome = 'WorkStale' WHERE command = 'CompleteWork' AND outcome = 'Completed'
           AND json_extract(input, '$.work_id') = :other_text""",
