@@ -76,10 +76,6 @@ class Collector:
             fix = replace(name.span, found, safe=likeness >= SURELY_LIKE)
             self.error(code, f"{message}; did you mean `{found}`?", name.span, fix=fix)
 
-    def unsupported(self, construct: str, span: Span) -> None:
-        """Report a construct of the language that this version does not compile."""
-        self.error("RDB-C190", f"{construct} is not supported yet", span, help="leave it out until a later version")
-
 
 def _likeness(name: str, other: str) -> float:
     is_beginning = name.startswith(other) or other.startswith(name)

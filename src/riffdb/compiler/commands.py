@@ -16,6 +16,7 @@ from riffdb.compiler.linking import NameScope
 from riffdb.compiler.loops import lower_loop
 from riffdb.compiler.outcomes import Outcomes
 from riffdb.compiler.path import CommandDraft, Path
+from riffdb.compiler.reimports import holds_row, lower_restoration, restored_input
 from riffdb.compiler.typing import lower_type
 from riffdb.core.diagnostics import Edit, Fix, Related, has_errors
 from riffdb.core.types import UUID
@@ -29,10 +30,33 @@ def lower_commands(draft: Draft, collector: Collector) -> Draft:
     return replace(draft, commands=present(commands))
 
 
+def _reimport(decl: ReimportDecl, draft: Draft, collector: Collector) -> CommandPlan | None:
+    found = len(collector.diagnostics)
+    others = tuple(part for part in decl.inputs if isinstance(part, InputKeyDecl) or not holds_row(decl, part))
+    head = CommandDecl(
+        "command", decl.name, others, (), decl.idempotency_key, (), None, decl.answer, decl.span, decl.doc
+    )
+    outcomes = Outcomes(collector)
+    names = NameScope("an input or binding", collector)
+    command = CommandDraft(draft, collector, head, outcomes, names, NameScope("a requirement", collector))
+    row = restored_input(command, decl)
+    _lower_inputs(command)
+    lowered = None if row is None else lower_restoration(command, decl)
+    key = _idempotency_key(command)
+    if row is None or lowered is None or lowered[1] is None or command.partition is None:
+        return None
+    if has_errors(collector.diagnostics[found:]):
+        return None
+    inputs = (*command.inputs.values(), row)
+    steps, answer = lowered[0], lowered[1]
+    return CommandPlan(
+        decl.name.text, inputs, key, command.partition, steps, answer, outcomes.plans(), (), "reimport", decl.doc
+    )
+
+
 def _command(decl: CommandDecl | ReimportDecl, draft: Draft, collector: Collector) -> CommandPlan | None:
     if isinstance(decl, ReimportDecl):
-        collector.unsupported("a reimport command", decl.name.span)
-        return None
+        return _reimport(decl, draft, collector)
     found = len(collector.diagnostics)
     outcomes = Outcomes(collector)
     names = NameScope("an input or binding", collector)

@@ -10,7 +10,7 @@ from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
 from riffdb.core.diagnostics import Related
 from riffdb.plan.queries import RolePlan
-from riffdb.syntax.tree import Name, RoleDecl
+from riffdb.syntax.tree import Name, ReimportDecl, RoleDecl
 
 
 def lower_roles(draft: Draft, collector: Collector) -> Draft:
@@ -46,6 +46,9 @@ def _names(
             collector.error("RDB-C710", message, name.span, related=related, help="take one of the two out")
         elif name.text not in families[family]:
             _report_unknown(family, name, families, collector)
+        elif isinstance(families[family][name.text], ReimportDecl):
+            message = f"`{name.text}` puts rows back, which an operator alone may do"
+            collector.error("RDB-C712", message, name.span, help="take it out of the role")
     return tuple(seen)
 
 

@@ -34,7 +34,6 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C104": "there is no declaration of that name",
     "RDB-C105": "a declaration is called like a built-in type",
     "RDB-C106": "two names that are one in a generated client",
-    "RDB-C190": "a part of the language that is not supported yet",
     # --- types and expressions ---
     "RDB-C201": "an unknown type",
     "RDB-C202": "a type with the wrong arguments",
@@ -147,6 +146,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C552": "a leased row that a loop would change from outside",
     "RDB-C553": "an answer inside a loop",
     "RDB-C554": "a loop over more rows than an answer can tell of",
+    "RDB-C560": "a row is put back from what is no row of the entity",
     # --- queries ---
     "RDB-C600": "a query reads nothing",
     "RDB-C602": "rows are ordered by something that is no field",
@@ -169,6 +169,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C704": "an unknown field of an event is selected",
     "RDB-C710": "a name stands twice in a role",
     "RDB-C711": "a name in a role is of another kind",
+    "RDB-C712": "a role may put rows back",
     # --- schedules ---
     "RDB-C800": "the claim of a schedule is no claim",
     "RDB-C801": "the renewal of a schedule is no renewal",

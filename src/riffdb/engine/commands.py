@@ -14,6 +14,7 @@ from riffdb.engine.arithmetic import offered_functions
 from riffdb.engine.commit import CommitWriter
 from riffdb.engine.evaluation import Change, CompiledCommand, Evaluation, Guard, Guarded
 from riffdb.engine.loops import items_of
+from riffdb.engine.restoring import restored_names, unfit
 from riffdb.engine.slots import Slot, lay_out
 from riffdb.engine.source import Source, execute, note, numbered
 from riffdb.engine.stages import write_partition, write_stages
@@ -46,6 +47,7 @@ def compile_command(plan: Plan, name: str) -> CompiledCommand:
 
 def _write_reads(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> int:
     inputs = {name: f"inputs[{number}]" for number, name in enumerate(command.given)}
+    inputs |= restored_names(plan, command, inputs)
     items = items_of(plan, command, inputs)
     views = Views(inputs if items is None else inputs | items.fields, source.temporary)
     write_partition(command.partition, inputs, source)
@@ -53,14 +55,15 @@ def _write_reads(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], sour
 
 
 def _write_evaluate(plan: Plan, command: CommandPlan, slots: tuple[Slot, ...], source: Source) -> dict[str, Evaluation]:
-    inputs = {name: f"i{number}" for number, name in enumerate(command.given)}
+    given = {name: f"i{number}" for number, name in enumerate(command.given)}
+    inputs = given | restored_names(plan, command, given)
     items = items_of(plan, command, inputs)
     views = Views(inputs if items is None else inputs | items.fields, source.temporary)
     source.line()
     source.line()
     with source.block("def evaluate(inputs, rows, now, sequence):"):
-        source.line(note(f"inputs: {numbered(list(inputs))}"))
-        _unpack(list(inputs.values()), "inputs", source)
+        source.line(note(f"inputs: {numbered(list(given))}"))
+        _unpack(list(given.values()), "inputs", source)
         graves = [
             slot.looked_up_tombstone if slot.in_loop else slot.tombstone for slot in slots if slot.grave is not None
         ]
@@ -87,6 +90,7 @@ def _offered(name: str) -> dict[str, object]:
         "Guarded": Guarded,
         "RiffError": RiffError,
         "failed": _failed,
+        "unfit": unfit,
         "aliased": partial(_aliased, name),
         # What computing a key that must not be computed can raise: arithmetic, or a null or absent row as an operand.
         "UNREACHED": (RiffError, TypeError, AttributeError),

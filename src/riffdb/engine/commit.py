@@ -178,6 +178,9 @@ class CommitWriter:
         return f"{is_new} or {effects}" if effects else is_new
 
     def _first_revision(self, slot: Slot) -> None:
+        if self._command.kind == "reimport":
+            self._source.line(f"{slot.revision_committed} = {self._views.inputs['.revision']}")
+            return
         self._source.line(f"{slot.revision_committed} = 1")
         with self._source.block(f"if {slot.tombstone} is not None:"):
             self._next_revision(slot, f"{slot.tombstone}[{TOMBSTONE_REVISION}]")

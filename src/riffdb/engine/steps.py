@@ -13,6 +13,7 @@ from riffdb.engine.evaluation import Evaluation
 from riffdb.engine.expressions import Scope, constant_text, expression_text, is_direct
 from riffdb.engine.leases import Operation, lease_operation, transition_operation
 from riffdb.engine.loops import Items, kept_names
+from riffdb.engine.restoring import is_behind, misfits
 from riffdb.engine.slots import LOOPED, Arm, Slot
 from riffdb.engine.source import Source, note, numbered, row_of
 from riffdb.engine.views import Bound, Views, texts
@@ -25,6 +26,7 @@ from riffdb.plan.commands import (
     ForStep,
     LeaseStep,
     OutcomeUse,
+    ReconstituteStep,
     RequireStep,
     SetStep,
     Step,
@@ -113,6 +115,8 @@ class StepWriter:
                     self._lease(step, bound)
                 case DecideStep():
                     self._decide(step, bound)
+                case ReconstituteStep():
+                    self._reconstitute(step, bound)
                 case ForStep():
                     self._loop(step, dict(bound))
 
@@ -210,11 +214,21 @@ class StepWriter:
         self._note(place)
         slot = bound[step.binding]
         text = expression_text(step.value, self._views.now(place, bound))
-        if slot.reads_tombstone and slot.lease and step.field == slot.lease.fencing_token:
+        is_fence = slot.lease is not None and step.field == slot.lease.fencing_token
+        if slot.reads_tombstone and is_fence and self._command.kind != "reimport":
             # The literal 0 stands for the fence of the key's last life.
             text = f"{text} if {slot.tombstone} is None else {slot.tombstone}[{TOMBSTONE_FENCE}] or 0"
         self._source.line(f"{slot.local(step.field)} = {text}")
         self._touch(slot)
+
+    def _reconstitute(self, step: ReconstituteStep, bound: Bound) -> None:
+        place = f"reconstitute {step.entity} from {step.source}"
+        self._note(place)
+        slot = bound[step.source]
+        for condition, field, message in misfits(slot, self._views.inputs):
+            with self._source.block(f"if {condition}:"):
+                self._source.line(f"raise unfit({step.source!r}, {field!r}, {message!r})")
+        self._fail_if(is_behind(slot, self._views.inputs), step.otherwise, self._views.found(place, bound))
 
     def _transition(self, step: TransitionStep, bound: Bound) -> None:
         place = f"transition {step.transition} on {step.binding}"

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from riffdb.core.types import Type
-from riffdb.plan.commands import CommandPlan
+from riffdb.core.types import U64, Type
+from riffdb.plan.commands import CommandPlan, ReconstituteStep
 from riffdb.plan.declarations import EntityPlan, EnumPlan, EventPlan, RecordPlan, WorkflowPlan
 from riffdb.plan.queries import QueryPlan, RolePlan, SchedulePlan, StreamPlan
 
@@ -38,7 +38,19 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def record_fields(self) -> dict[str, list[tuple[str, Type]]]:
         """The fields of every record, as the codecs of `core.values` take them."""
-        return {record.name: [(part.name, part.type) for part in record.fields] for record in self.records}
+        fields = {record.name: [(part.name, part.type) for part in record.fields] for record in self.records}
+        return fields | {name: self.restored_fields(name) for name in self._restored}
+
+    @property
+    def _restored(self) -> set[str]:
+        """The entities of which a command puts rows back."""
+        steps = [step for command in self.commands for step in command.steps if command.kind == "reimport"]
+        return {step.entity for step in steps if isinstance(step, ReconstituteStep)}
+
+    def restored_fields(self, entity: str) -> list[tuple[str, Type]]:
+        """What a row of the entity is put back from, in order: key, stored fields, and the revision."""
+        plan = self.entity(entity)
+        return [*((part.name, part.type) for part in (*plan.key, *plan.fields)), ("revision", U64)]
 
     def record(self, name: str) -> RecordPlan:
         """The record of that name; `KeyError` if there is none."""
