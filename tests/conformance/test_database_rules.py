@@ -207,6 +207,35 @@ def test_a_value_that_a_neighbour_of_the_batch_frees_is_free(shelves: Place) -> 
     assert call(shelves, "AddShelf", "h", number=6, label="y", capacity=1)["outcome"] == "Added"
 
 
+def test_a_row_whose_value_stays_is_in_nobodys_way(empty: Place) -> None:
+    empty.deploy(
+        plan_of("""
+        contract Seats version 1 {
+          entity Seat { key (owner: uuid, number: u64) field guest: optional<u64> unique by_guest (owner, guest) }
+          command Take {
+            input request_key: string<64>
+            input owner: uuid
+            input number: u64
+            input guest: u64
+            input other_number: u64
+            input other_guest: u64
+            idempotency_key request_key
+            init_or_mutate Seat(owner, number) as seat initialize {} conflict by_guest Kept {}
+            create Seat(owner, other_number) as other else Exists {} conflict by_guest Late {}
+            set seat.guest = guest
+            set other.guest = other_guest
+            return Taken {}
+          }
+        }
+        """)
+    )
+    both = {"guest": 7, "other_number": 8, "other_guest": 7}
+    assert call(empty, "Take", "a", number=1, **both)["outcome"] == "Kept"
+    assert call(empty, "Take", "b", number=1, guest=7, other_number=9, other_guest=6)["outcome"] == "Taken"
+    # Seat 1 keeps the guest that it has, so it is the new one that takes what is taken.
+    assert call(empty, "Take", "c", number=1, **both)["outcome"] == "Late"
+
+
 # --- references ------------------------------------------------------------------------------------------------------
 
 

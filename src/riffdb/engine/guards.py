@@ -88,6 +88,8 @@ class GuardWriter:
                 conditions.append(f"{found} != {stands}")
         elif slot.bind.kind == "mutate":
             conditions.append(f"{found} != {stands}")
+        elif slot.bind.kind == "init_or_mutate":
+            conditions.append(f"{slot.row} is None or {found} != {stands}")
         values = found if kind == "left" else stands
         if any(slot.entity.types[column].optional for column in columns):
             conditions.append(f"None not in {values}")
