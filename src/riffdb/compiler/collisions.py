@@ -7,17 +7,22 @@ Absent: names that differ in case alone, which linking reports.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
 from riffdb.core.diagnostics import Related
+from riffdb.core.spans import Span
 from riffdb.syntax.tree import (
+    BinaryExpr,
+    CallExpr,
     ComputedMember,
     EntityDecl,
     FieldMember,
     InputDecl,
     KeyMember,
     Name,
+    OperandClause,
     Outcome,
     Payload,
 )
@@ -32,6 +37,7 @@ def check_collisions(draft: Draft, collector: Collector) -> Draft:
     return draft
 
 
+@lru_cache(4_096)
 def joined(name: str) -> tuple[str, str]:
     """The forms of a name in languages that join words with `_`, and in those that join them with capitals."""
     words = [word.lower() for word in _WORD.findall(name)]
@@ -101,7 +107,7 @@ def _outcomes(node: object) -> Iterator[Outcome]:
         case tuple():
             for part in node:
                 yield from _outcomes(part)
-        case Payload() | Name():
+        case Payload() | Name() | Span() | BinaryExpr() | CallExpr() | InputDecl() | OperandClause():
             return
         case _ if hasattr(node, "__struct_fields__"):
             for name in node.__struct_fields__:
