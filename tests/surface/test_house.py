@@ -42,8 +42,9 @@ def test_help_lists_every_verb_and_no_other() -> None:
     listed = [line.split()[1] for line in printed.splitlines()]
     declared = re.findall(r"^\.PHONY: (\w+)$", _text("Makefile"), re.MULTILINE)
     assert listed == declared
-    allowed = "help install demo format check test cases conformance simulate campaign clients docs bench publish"
-    assert set(listed) <= set(allowed.split())
+    allowed = "help install demo format check test cases conformance simulate clients docs bench publish"
+    campaigns = "twin mutations planted"  # long, and by hand
+    assert set(listed) <= {*allowed.split(), *campaigns.split()}
 
 
 def test_every_dependency_is_locked_and_both_locks_agree() -> None:
