@@ -63,3 +63,7 @@ bench: install ## measure this machine; figures also in bench/results.json
 .PHONY: twin
 twin: install ## the slow twin over many more commands: make twin commands=1000000 seed=1000
 	@$(BIN)/python -m tests.model.campaign $(or $(commands),50000) $(or $(seed),1000)
+
+.PHONY: planted
+planted: install ## plant bugs in a copy of the source, one at a time, and write down which test finds each
+	@$(BIN)/python -m tests.model.planted

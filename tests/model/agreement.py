@@ -138,8 +138,11 @@ def _of_interest(text: str, commands: set[str]) -> str:
     """The contract without the commands that are not run."""
     lines, is_shown = [], True
     for line in text.splitlines():
-        if line.startswith("  command "):
-            is_shown = line.split()[1] in commands
+        words = line.split()
+        if line.startswith(("  command ", "  bulk command ", "  reimport command ")):
+            is_shown = words[-2] in commands
+        elif line.startswith("  record "):
+            is_shown = words[1].removesuffix("Item") in commands
         if is_shown or line == "}":
             lines.append(line)
     return "\n".join(lines)

@@ -89,6 +89,9 @@ def draw(seed: int) -> Drawn:
     random = Random(seed)
     parts = _Contract(random)
     commands = [Command(random, parts, number).text() for number in range(random.randint(6, 12))]
+    commands += [BulkCommand(random, parts, 20 + number).text() for number in range(random.choice((0, 1, 2)))]
+    if random.random() < 0.4:
+        commands.append(restoration(random.choice(parts.entities)))
     refused: list[str] = []
     while True:
         heading = parts.text()
@@ -261,12 +264,16 @@ class Command:
         self.outcomes = 0
         self.count = 0
         self.is_mutating = False
+        self.record: list[str] | None = None
+        """The fields of the item, inside a loop."""
 
     def text(self) -> str:
         """The command."""
         random = self.random
         self._input(self.contract.partition, "part")
         self.found.append(self.atoms[-1])
+        if random.random() < 0.15:
+            self._service()
         for _ in range(random.choice((1, 1, 1, 2, 2, 3))):
             self._bind(in_arm=False)
             if random.random() < 0.25:
@@ -290,6 +297,11 @@ class Command:
         random = self.random
         self.count += 1
         name = name or f"given{self.count}"
+        if self.record is not None and not secret:
+            self.record.append(f"{name}: {kind}")
+            self.atoms.append(Atom(f"item.{name}", kind))
+            self.found.append(self.atoms[-1])
+            return f"item.{name}"
         default = ""
         if not plain and name != "part" and not kind.optional and random.random() < 0.15:
             default = f" = {literal(kind, random)}"
@@ -299,6 +311,11 @@ class Command:
             self.atoms.append(atom)
             self.found.append(atom)
         return name
+
+    def _service(self) -> None:
+        self.inputs.append("    service made: uuid_v7")
+        self.atoms.append(Atom("made", UUID))
+        self.found.append(self.atoms[-1])
 
     def _expressions(self, atoms: list[Atom] | None = None) -> Expressions:
         return Expressions(self.random, self.atoms if atoms is None else atoms)
@@ -336,7 +353,7 @@ class Command:
 
     # --- bindings ------------------------------------------------------------------------------------------
 
-    def _bind(self, *, in_arm: bool) -> None:
+    def _bind(self, *, in_arm: bool, above_loop: bool = False) -> None:
         random = self.random
         entities = [one for one in self.contract.entities if not (in_arm and one.lease)]
         if not entities:
@@ -344,6 +361,8 @@ class Command:
         entity = random.choice(entities)
         kinds = ["create"] * 5 + ["mutate"] * 8 + ["delete"] * 2 + ["read"] * 2 + ["maybe"] * 2
         kind = random.choice([*kinds, *([] if entity.lease else ["init_or_mutate"] * 3)])
+        if above_loop:
+            kind = random.choice(("read", "maybe", "mutate", "delete"))
         name = f"row{len(self.bound) + self.count}"
         self.count += 1
         by, values = "", [self._key(part) for part in entity.key]
@@ -383,7 +402,8 @@ class Command:
             return "part"
         # A key field of a row is what that row is bound by, and would name it twice.
         read = [atom for atom in self.found if atom.kind == part.kind and "." in atom.text and "(" not in atom.text]
-        rows = [atom for atom in read if not atom.text.partition(".")[2].startswith("id")]
+        rows = [Atom("made", UUID)] if part.kind == UUID and Atom("made", UUID) in self.found else []
+        rows += [atom for atom in read if not atom.text.partition(".")[2].startswith("id")]
         if rows and random.random() < 0.4:
             return random.choice(rows).text
         return self._input(part.kind, plain=True)
@@ -482,6 +502,9 @@ class Command:
 
     def _operand(self, bound: Bound, name: str, kind: Type) -> str:
         given = f"{bound.name}_{name}"
+        if self.record is not None:
+            known = any(field.startswith(f"{given}:") for field in self.record)
+            return f"item.{given}" if known else self._input(kind, given, plain=True)
         if not any(line.startswith(f"    input {given}:") for line in self.inputs):
             self._input(kind, given, plain=True)
         return given
@@ -506,7 +529,7 @@ class Command:
                 self._emit()
             if random.random() < 0.3:
                 self._require()
-            if random.random() < 0.3:
+            if random.random() < 0.3 and self.record is None:
                 self.lines.append(f"        return Otherwise{number} {self._payload(committed=True)}")
             self.lines.append("      }")
         self.atoms, self.found, self.bound = outside
@@ -524,6 +547,60 @@ class Command:
         self.is_mutating = True
         values = "".join(f", {name}: {self._expressions().of(kind, 2)}" for name, kind in self.contract.event)
         self.lines.append(f"    emit Told {{ part: part{values} }}")
+
+
+class BulkCommand(Command):
+    """A command with a loop over a list of records."""
+
+    def text(self) -> str:
+        """The record and the command."""
+        random = self.random
+        self.inputs += ["    input request_key: string<64>"]
+        self._input(self.contract.partition, "part")
+        if random.random() < 0.2:
+            self._service()
+        if random.random() < 0.4:
+            self._bind(in_arm=True, above_loop=True)
+            if random.random() < 0.3:
+                self._require()
+        outside = list(self.atoms), list(self.found), list(self.bound)
+        self.record = []
+        before, self.lines = self.lines, []
+        for _ in range(random.choice((1, 1, 2))):
+            self._bind(in_arm=False)
+        for bound in self.bound[len(outside[2]) :]:
+            self._effects(bound)
+        if outside[2] and random.random() < 0.3:
+            self._effects(outside[2][0])
+        if random.random() < 0.3:
+            self._require()
+        if random.random() < 0.5:
+            self._emit()
+        loop, self.lines = self.lines, before
+        record = self.record or ["unread: bool"]
+        self.record = None
+        self.atoms, self.found, self.bound = outside
+        low, high = random.choice(((0, 8), (1, 4), (2, 100)))
+        head = [f"  record {self.name}Item {{ {' '.join(record)} }}", f"  bulk command {self.name} {{", *self.inputs]
+        head += [f"    input items: list<{self.name}Item, {low}..{high}>", "    idempotency_key request_key"]
+        answer = f"    return Done {self._payload(committed=True)}"
+        return "\n".join([*head, *self.lines, "    for item in items {", *loop, "    }", answer, "  }"])
+
+
+def restoration(entity: Entity) -> str:
+    """The reimport command of an entity."""
+    secret = "secret " if any(part.secret for part in entity.fields) else ""
+    return "\n".join(
+        [
+            "  reimport command Restore {",
+            "    input request_key: string<64>",
+            f"    input {secret}whole: {entity.name}",
+            "    idempotency_key request_key",
+            f"    reconstitute {entity.name} from whole else InTheWay {{}}",
+            "    return Restored { row: whole }",
+            "  }",
+        ]
+    )
 
 
 def _plain(kind: Type, random: Random) -> str:

@@ -25,7 +25,7 @@ from riffdb.plan.commands import (
     TransitionStep,
 )
 from riffdb.plan.declarations import EntityPlan, LeasePlan
-from riffdb.plan.expressions import Expression, inside_value
+from riffdb.plan.expressions import Constant, Expression, Input, Item, inside_value
 from tests.model.expressions import value_of
 from tests.model.wire import RANGES, RefusedError
 
@@ -59,6 +59,8 @@ class Binding:
     def __init__(self, step: BindStep, entity: EntityPlan, key: Key, found: Row | None, shown_as: str) -> None:
         self.step, self.entity, self.key, self.found, self.shown_as = step, entity, key, found, shown_as
         self.kind = step.kind
+        self.seen: tuple[dict[str, Binding], dict[str, Any]] = ({}, {})
+        self.item: int | None = None
         self.now: Row | None = None if found is None else dict(found)
         self.committed = found
         self.is_touched = False
@@ -80,6 +82,8 @@ class Run:
         self.bindings: list[Binding] = []
         self.bound: dict[str, Binding] = {}
         self.element: dict[str, Any] = {}
+        self.at: int | None = None
+        self.named: dict[tuple[str, Key], tuple[str, int | None]] = {}
         self.emitted: list[tuple[EmitStep, dict[str, Binding], dict[str, Any]]] = []
         self.answer = (command.answer, self.bound)
         self.view = "now"
@@ -87,6 +91,9 @@ class Run:
     def to_its_end(self, time: int, sequence: int) -> tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]:
         """Outcome, payload and events of a success; a `FailedError` or a `RefusedError` otherwise."""
         self.time, self.sequence = time, sequence
+        last = self.command.steps[-1]
+        if isinstance(last, ReconstituteStep):
+            self._begin_restoration(last)
         self._steps(self.command.steps)
         touched = [binding for binding in self.bindings if binding.is_touched]
         for binding in touched:
@@ -162,9 +169,9 @@ class Run:
                 case ForStep():
                     self._for(step)
                 case ReconstituteStep():
-                    raise NotImplementedError("a reimport command")
+                    self._reconstitute(step)
 
-    def _bind(self, step: BindStep, index: str = "") -> None:
+    def _bind(self, step: BindStep) -> None:
         entity = self.plan.entity(step.entity)
         key = tuple(self._value(part, "found") for part in step.key)
         if step.unique:
@@ -173,11 +180,12 @@ class Run:
             fitting = [own for own, row in rows.items() if tuple(row[name] for name in columns) == key]
             key = fitting[0] if fitting and None not in key else ("absent",)
         found = self.tables[step.entity].get(key)
-        if key != ("absent",) and any((one.entity, one.key) == (entity, key) for one in self.bindings):
-            raise RefusedError("RDB-E-ALIASED")
-        bound = Binding(step, entity, key, found, f"{step.name}{index}")
+        if key != ("absent",):
+            self._name(step, key)
+        bound = Binding(step, entity, key, found, step.name if self.at is None else f"{step.name}[{self.at}]")
         self.bindings.append(bound)
         self.bound[step.name] = bound
+        bound.seen, bound.item = (dict(self.bound), self.element), self.at
         if step.kind == "create":
             if found is not None:
                 self._fail(step.otherwise, "create exists")
@@ -191,6 +199,12 @@ class Run:
             self._fail(step.otherwise, f"{step.kind} missing")
         if step.kind in ("create", "delete"):
             bound.is_touched = True
+
+    def _name(self, step: BindStep, key: Key) -> None:
+        """No two bindings name one row."""
+        name = (step.name, self.at)
+        if self.named.setdefault((step.entity, key), name) != name:
+            raise RefusedError("RDB-E-ALIASED")
 
     def _start(self, bound: Binding) -> Row:
         """A new row: its key, defaults, nulls, and the workflow's initial state."""
@@ -209,7 +223,7 @@ class Run:
         bound, row = self._changed(step.binding)
         value = self._value(step.value, "now")
         lease = self._lease_of(bound)
-        if lease is not None and step.field == lease.fencing_token:
+        if lease is not None and step.field == lease.fencing_token and self.command.kind != "reimport":
             grave = self.graves[bound.entity.name].get(bound.key)
             value = 0 if grave is None else grave["fence"]
         row[step.field] = value
@@ -289,14 +303,34 @@ class Run:
         raise AssertionError("a decide without an arm to take")
 
     def _for(self, step: ForStep) -> None:
+        """Run the steps for each element; elements that name one row refuse the whole before any is looked at."""
+        elements = [one if isinstance(one, dict) else {"": one} for one in self.inputs[step.items]]
+        for self.at, self.element in enumerate(elements):
+            for part in step.steps:
+                if isinstance(part, BindStep) and not part.unique and all(map(_is_given, part.key)):
+                    self._name(part, tuple(self._value(value, "found") for value in part.key))
         outside = self.bound
-        for number, element in enumerate(self.inputs[step.items]):
-            self.bound, self.element = dict(outside), element
-            before = len(self.bindings)
+        for self.at, self.element in enumerate(elements):
+            self.bound = dict(outside)
             self._steps(step.steps)
-            for bound in self.bindings[before:]:
-                bound.shown_as = f"{bound.step.name}[{number}]"
-        self.bound, self.element = outside, {}
+        self.bound, self.element, self.at = outside, {}, None
+
+    def _begin_restoration(self, step: ReconstituteStep) -> None:
+        """The row that is put back is the element; what no row can be is refused like any other input."""
+        row = self.element = self.inputs[step.source]
+        workflow = self.plan.workflow_of(step.entity)
+        lease = workflow.lease if workflow else None
+        if row["revision"] == 0 or (lease and (row[lease.owner] is None) != (row[lease.expires_at] is None)):
+            raise RefusedError("RDB-E-INPUT")
+
+    def _reconstitute(self, step: ReconstituteStep) -> None:
+        bound = self.bound[step.source]
+        grave, lease = self.graves[step.entity].get(bound.key), self._lease_of(bound)
+        if grave is None:
+            return
+        is_behind = lease is not None and self.element[lease.fencing_token] < grave["fence"]
+        if is_behind or self.element["revision"] < grave["revision"]:
+            self._fail(step.otherwise, "restored behind")
 
     # --- what is committed -------------------------------------------------------------------------------------
 
@@ -306,6 +340,8 @@ class Run:
         grave = self.graves[bound.entity.name].get(bound.key)
         last = bound.found or (grave if bound.is_created else None)
         before = 0 if last is None else last["revision"]
+        if self.command.kind == "reimport":
+            before = self.inputs[bound.step.name]["revision"] - 1
         if before == U64_MAX:
             raise RefusedError("RDB-E-REVISION-EXHAUSTED")
         bound.committed = {**bound.now, "revision": before + 1, "commit": self.sequence}
@@ -332,10 +368,14 @@ class Run:
             else:
                 assert bound.committed is not None
                 after[bound.entity.name][bound.key] = bound.committed
-        for breaches in (broken_uniques, broken_references, broken_invariants):
-            for bound in touched if self._has_rules else ():
-                for kind, entity, name in breaches(self.plan, bound, after):
-                    self._breach(bound, kind, entity, name)
+        items = (
+            list(dict.fromkeys(bound.item for bound in touched if bound.item is not None)) if self._has_rules else []
+        )
+        for item in (None, *items):  # of a loop item by item, after the rows above it
+            for breaches in (broken_uniques, broken_references, broken_invariants):
+                for bound in touched if self._has_rules else ():
+                    for kind, entity, name in breaches(self.plan, bound, after) if bound.item == item else ():
+                        self._breach(bound, kind, entity, name)
 
     @property
     def _has_rules(self) -> bool:
@@ -346,7 +386,12 @@ class Run:
         own = [part for part in bound.step.breaches if (part.kind, part.entity, part.name) == (kind, entity, name)]
         assert own, f"`{kind} {entity}.{name}` can happen to `{bound.step.name}`, which has no clause for it"
         clause: BreachPlan = own[0]
+        self.bound, self.element = bound.seen
         self._fail(clause.outcome, kind)
+
+
+def _is_given(expression: Expression) -> bool:
+    return isinstance(expression, Constant | Input | Item)
 
 
 Broken = tuple[str, str, str]

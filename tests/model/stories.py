@@ -23,7 +23,7 @@ from tests.model.running import (
     broken_uniques,
 )
 from tests.model.twin import Twin
-from tests.model.wire import RANGES, RefusedError, encode, range_of
+from tests.model.wire import RANGES, RefusedError, encode, fields_of, range_of
 from tests.model.worlds import Call
 
 START = 1_800_000_000_000_000
@@ -139,7 +139,10 @@ class Storyteller:
     def _altered(self, name: str, values: dict[str, Any]) -> dict[str, Any]:
         command = self.plan.command(name)
         part = self.random.choice(command.inputs)
-        if part.name in (command.idempotency_key, getattr(command.partition, "name", "")):
+        if part.type.kind in ("list", "record") or part.name in (
+            command.idempotency_key,
+            getattr(command.partition, "name", ""),
+        ):
             return dict(values)
         return values | {part.name: encode(part.type, self.value(part.type), self.plan)}
 
@@ -163,24 +166,34 @@ class Storyteller:
         """Inputs that fit some rows in one partition, mostly."""
         random = self.random
         partition = random.choice(self.partitions)
-        rows: dict[str, Row | None] = {}
-        for binding, (entity, kind) in self.kinds[command.name].items():
-            share = 0.25 if kind == "create" else 0.92
-            own = self.plan.entity(entity).partition
-            known = [row for row in twin.tables[entity].values() if row[own] == partition]
-            rows[binding] = random.choice(known) if known and random.random() < share else None
+        rows = self._rows(command, partition, twin)
         values = {}
         for part in command.inputs:
             if part.name == getattr(command.partition, "name", ""):
                 value = partition
             elif part.name == command.idempotency_key:
                 value = self._request_key(part)
+            elif part.type.kind == "list":
+                value = self._elements(part, command, partition, twin)
+            elif part.type.kind == "record":
+                value = self._restored(self.plan.entity(part.type.name), partition, twin)
             else:
-                value = self._input(part, self.roles[command.name].get(part.name), rows, twin)
+                value = self._input(part, self.roles[command.name].get(part.name), rows)
                 if (part.has_default or part.type.optional) and random.random() < 0.3:
                     continue
             values[part.name] = self._wire(part.type, value)
         return values
+
+    def _rows(self, command: CommandPlan, partition: Any, twin: Twin) -> dict[str, Row | None]:
+        """A row for each binding, mostly one that is there."""
+        random = self.random
+        rows: dict[str, Row | None] = {}
+        for binding, (entity, kind) in self.kinds[command.name].items():
+            share = 0.25 if kind == "create" else 0.92
+            own = self.plan.entity(entity).partition
+            known = [row for row in twin.tables[entity].values() if row[own] == partition]
+            rows[binding] = random.choice(known) if known and random.random() < share else None
+        return rows
 
     def _request_key(self, part: InputPlan) -> Any:
         self.number += 1
@@ -188,10 +201,8 @@ class Storyteller:
             return self.number.to_bytes(16, "big")
         return "" if self.random.random() < 0.002 else f"k-{self.number}"
 
-    def _input(self, part: InputPlan, role: Role | None, rows: dict[str, Row | None], twin: Twin) -> Any:
+    def _input(self, part: InputPlan, role: Role | None, rows: dict[str, Row | None]) -> Any:
         random = self.random
-        if part.type.kind == "list":
-            return self._elements(part, rows, twin)
         if role is None:
             return self.value(part.type)
         row = rows.get(role.binding)
@@ -217,8 +228,36 @@ class Storyteller:
             return self.random.choice((low - 1, high + 1, 2**64 - 1))
         return self.random.choice((low, low, high, high, (low + high) // 2))
 
-    def _elements(self, part: InputPlan, rows: dict[str, Row | None], twin: Twin) -> Any:
-        raise NotImplementedError(part.name)
+    def _elements(self, part: InputPlan, command: CommandPlan, partition: Any, twin: Twin) -> Any:
+        element, random = part.type.element, self.random
+        assert element is not None
+        roles, elements = self.roles[command.name], []
+        fields = fields_of(element, self.plan) if element.kind == "record" else {"": element}
+        for _ in range(random.randint(part.type.scale, min(part.type.bound, 4))):
+            rows = self._rows(command, partition, twin)
+            values = {name: self._input(InputPlan(name, kind), roles.get(name), rows) for name, kind in fields.items()}
+            elements.append(values if element.kind == "record" else values[""])
+        return tuple(elements)
+
+    def _restored(self, entity: EntityPlan, partition: Any, twin: Twin) -> Row:
+        """A whole row, of a key whose last life is over where there is one."""
+        random = self.random
+        row = self._row(entity)
+        graves = [key for key in twin.graves[entity.name] if key[0] == partition]
+        if graves and random.random() < 0.7:
+            key = random.choice(graves)
+            grave = twin.graves[entity.name][key]
+            row |= dict(zip(entity.storage_key, key, strict=True))
+            row["revision"] = max(0, min(2**64 - 1, grave["revision"] + random.choice((-1, 0, 1, 5))))
+            workflow = self.plan.workflow_of(entity.name)
+            if workflow is not None and workflow.lease is not None:
+                fence = grave["fence"] + random.choice((-1, 0, 0, 1))
+                row[workflow.lease.fencing_token] = max(0, min(2**64 - 1, fence))
+                if random.random() < 0.1:
+                    row[workflow.lease.owner] = None
+        row[entity.partition] = partition
+        del row["commit"]
+        return row
 
     # --- values ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from riffdb.core.types import Type
 from riffdb.plan import Plan
-from riffdb.plan.commands import CommandPlan
+from riffdb.plan.commands import CommandPlan, ReconstituteStep
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import Expression, Input, inside_value
 from tests.model.expressions import value_of
@@ -29,6 +29,11 @@ class Commit(NamedTuple):
     answer: str
     changes: str
     events: str
+
+
+def chance(size: int) -> bytes:
+    """What the stores of a world take for chance, so that a service value is the same everywhere."""
+    return b"\7" * size
 
 
 class Twin:
@@ -55,7 +60,7 @@ class Twin:
         """Run a command; its answer, or a `RefusedError`."""
         command = self.plan.command(name)
         inputs = self._decoded(command, values)
-        partition = inputs[command.partition.name] if isinstance(command.partition, Input) else None
+        partition = self._partition(command, inputs)
         key = None
         if command.idempotency_key is not None:
             given = inputs[command.idempotency_key]
@@ -68,8 +73,16 @@ class Twin:
                     raise RefusedError("RDB-E-IDEMPOTENCY-REUSED")
                 self.ended["replayed"] += 1
                 return f'{known[1].answer},"replayed":true}}'.encode()
-        commit = self._committed(command, inputs, partition, key)
+        services = {service.name: self._uuid_v7() for service in command.services}
+        commit = self._committed(command, inputs | services, partition, key)
         return f'{commit.answer},"replayed":false}}'.encode()
+
+    def _partition(self, command: CommandPlan, inputs: dict[str, Any]) -> Any:
+        last = command.steps[-1] if command.steps else None
+        if isinstance(last, ReconstituteStep):
+            return inputs[last.source][self.plan.entity(last.entity).partition]
+        assert isinstance(command.partition, Input), "the partition is an input"
+        return inputs[command.partition.name]
 
     def _decoded(self, command: CommandPlan, values: Mapping[str, Any]) -> dict[str, Any]:
         inputs = {}
@@ -88,7 +101,13 @@ class Twin:
         defaults = {
             part.name: inside_value(part.type, part.default) if part.has_default else None for part in command.inputs
         }
-        return {name: value for name, value in inputs.items() if value != defaults[name]}
+        return {name: inputs[name] for name, default in defaults.items() if inputs[name] != default}
+
+    def _uuid_v7(self) -> bytes:
+        """Milliseconds, version, chance, variant, chance."""
+        bits = f"{int.from_bytes(chance(10), 'big'):080b}"[6:]
+        whole = f"{self.now // 1_000:048b}0111{bits[:12]}10{bits[12:]}"
+        return int(whole, 2).to_bytes(16, "big")
 
     def _committed(self, command: CommandPlan, inputs: dict[str, Any], partition: Any, key: str | None) -> Commit:
         log = self.logs.get(partition, [])

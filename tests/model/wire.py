@@ -79,22 +79,23 @@ def _decode(kind: Type, value: Any, plan: Plan) -> Any:
             return variants_of(kind, plan).index(value)
         case "list":
             assert kind.element is not None
-            if not kind.scale <= len(value) <= kind.bound:
+            if not isinstance(value, list) or not kind.scale <= len(value) <= kind.bound:
                 raise ValueError(value)
             return tuple(decode(kind.element, item, plan) for item in value)
-        case "record" if any(entity.name == kind.name for entity in plan.entities):
-            return value
         case "record":
-            return decode_record(kind.name, value, plan)
+            fields = fields_of(kind, plan)
+            if not value.keys() <= fields.keys():
+                raise ValueError(value)
+            return {name: decode(part, value.get(name), plan) for name, part in fields.items()}
     raise AssertionError(kind)
 
 
-def decode_record(name: str, value: dict[str, Any], plan: Plan) -> dict[str, Any]:
-    """The fields of a list's element."""
-    fields = plan.record(name).fields
-    if not value.keys() <= {part.name for part in fields}:
-        raise ValueError(value)
-    return {part.name: decode(part.type, value.get(part.name), plan) for part in fields}
+def fields_of(kind: Type, plan: Plan) -> dict[str, Type]:
+    """The fields of a record, or those of a whole row that is put back: what is stored, and the revision."""
+    for entity in plan.entities:
+        if entity.name == kind.name:
+            return {part.name: part.type for part in (*entity.key, *entity.fields)} | {"revision": Type("u64")}
+    return {part.name: part.type for part in plan.record(kind.name).fields}
 
 
 def _within(value: int, kind: Type) -> int:
@@ -135,6 +136,8 @@ def encode(kind: Type, value: Any, plan: Plan) -> Any:
         case "list":
             assert kind.element is not None
             return [encode(kind.element, item, plan) for item in value]
+        case "record":
+            return {name: encode(part, value[name], plan) for name, part in fields_of(kind, plan).items()}
     raise AssertionError(kind)
 
 

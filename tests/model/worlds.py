@@ -23,7 +23,7 @@ from riffdb.storage import open_store
 from riffdb.storage.protocol import Reader, Scan, Store, Transaction
 from tests.model.expressions import ordered
 from tests.model.running import Row
-from tests.model.twin import Twin
+from tests.model.twin import Twin, chance
 from tests.model.wire import RefusedError
 
 CALLER = Caller("local:model", OPERATOR, "model")
@@ -82,7 +82,7 @@ class Side:
     def __init__(self, kind: str, url: str, plan: Plan, clock: Callable[[], int]) -> None:
         self.kind = kind
         self._doors: list[GatheringDoor] = []
-        self.store: Store = step(open_store(url, clock=clock))
+        self.store: Store = step(open_store(url, clock=clock, chance=chance))
         self.database: Database = step(Database.open(self.store, self._door))
         self._now(self.database.deploy(CALLER, plan))
 

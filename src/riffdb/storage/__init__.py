@@ -7,16 +7,17 @@ commands and outcomes, of which a store knows nothing.
 
 import re
 from importlib import import_module
+from os import urandom
 
 from riffdb.core.errors import RiffError
-from riffdb.storage.clock import Clock
+from riffdb.storage.clock import Chance, Clock
 from riffdb.storage.memory import MemoryStore
 from riffdb.storage.protocol import Store
 
 __all__ = ["open_store"]
 
 
-async def open_store(url: str, *, create: bool = True, clock: Clock | None = None) -> Store:
+async def open_store(url: str, *, create: bool = True, clock: Clock | None = None, chance: Chance = urandom) -> Store:
     """The store at `sqlite:PATH`, made when it is missing and `create` stands, or a new one at `memory:`.
 
     A URL that names no store, and a path that can hold none, is `RDB-E-USAGE`; a file that cannot be reached
@@ -24,10 +25,12 @@ async def open_store(url: str, *, create: bool = True, clock: Clock | None = Non
     """
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon:
-        store: Store = import_module("riffdb.storage.sqlite").open_sqlite(rest, create=create, clock=clock)
+        store: Store = import_module("riffdb.storage.sqlite").open_sqlite(
+            rest, create=create, clock=clock, chance=chance
+        )
         return store
     if url == "memory:":
-        return MemoryStore(clock)
+        return MemoryStore(clock, chance)
     named = (
         f"{scheme}: is no store" if colon and re.fullmatch(r"[a-z][a-z0-9+]{0,19}", scheme) else "this names no store"
     )

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from threading import Lock
 
 Clock = Callable[[], int]
+Chance = Callable[[int], bytes]
+"""So many bytes that nobody can foretell; passed in beside the clock, and like it by nobody but tests."""
 
 ALLOWANCE = 5_000_000
 """How far (µs) the wall clock may move against boot time since the clock was made."""

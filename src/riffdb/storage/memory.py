@@ -16,7 +16,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation, SecretPart
-from riffdb.storage.clock import Clock, StoreClock
+from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import additions, check_index, moved_row
 from riffdb.storage.protocol import Scan
 from riffdb.storage.refusals import contradiction, store_closed, unknown_table, write_failed
@@ -55,12 +55,13 @@ class State:
 
 
 class MemoryStore:
-    """A database in memory. `clock`: whatever gives microseconds, so that a test moves time."""
+    """A database in memory. `clock`: whatever gives microseconds, so that a test moves time; `chance`: bytes."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, chance: Chance = urandom) -> None:
         self.incarnation = str(uuid4())
         self.failure: RiffError | None = None
         self.clock = clock or StoreClock()
+        self.chance = chance
         self.state = State()
         self.turn = WriterTurn()
         self.is_closed = False
@@ -241,7 +242,7 @@ class MemoryTransaction(MemoryReader):
 
     @served
     async def entropy(self, size: int) -> bytes:
-        return urandom(size)
+        return self._store.chance(size)
 
     @served
     async def prepare(self, tables: Sequence[Table]) -> None:

@@ -10,7 +10,7 @@ import apsw
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Table
-from riffdb.storage.clock import Clock
+from riffdb.storage.clock import Chance, Clock
 from riffdb.storage.refusals import files_lost, forked, outcome_unknown, store_closed, unknown_table
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import Readers
@@ -27,11 +27,14 @@ Tables = dict[str, Table]
 class OpenFile:
     """A database file that this process holds. `tables` is replaced as a whole when a commit has added some."""
 
-    def __init__(self, path: str, tables: Tables, writer: apsw.Connection, hold: FileHold, clock: Clock) -> None:
+    def __init__(
+        self, path: str, tables: Tables, writer: apsw.Connection, hold: FileHold, clock: Clock, chance: Chance
+    ) -> None:
         self.tables = tables
         self.writer = writer
         self.cursor = writer.cursor()
         self.clock = clock
+        self.chance = chance
         self.newest_key: str = writer.execute(sql.NEWEST_KEY).get or ""
         """No request key that sorts after this one was ever recorded: most are made to grow with time, and then a new
         one needs no look-up."""

@@ -14,7 +14,7 @@ import apsw
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
-from riffdb.storage.clock import Clock, StoreClock
+from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import layout_of
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import open_writer
@@ -26,7 +26,9 @@ from riffdb.storage.sqlite.store import SqliteStore
 _MAGIC = b"SQLite format 3\0"
 
 
-def open_sqlite(path: str, *, create: bool = True, clock: Clock | None = None) -> SqliteStore:
+def open_sqlite(
+    path: str, *, create: bool = True, clock: Clock | None = None, chance: Chance = os.urandom
+) -> SqliteStore:
     """The store in the file, which is made when it is missing and `create` stands; errors as `open_store` says."""
     place = _place(path)
     if not os.path.exists(lock_path(place)) and not _check_file(place) and not create:
@@ -39,9 +41,9 @@ def open_sqlite(path: str, *, create: bool = True, clock: Clock | None = None) -
             if not create:
                 raise _missing(place)
             _create(place)
-            return _open(place, hold, clock or StoreClock())
+            return _open(place, hold, clock or StoreClock(), chance)
         hit("recover.before")
-        store = _open(place, hold, clock or StoreClock())
+        store = _open(place, hold, clock or StoreClock(), chance)
         hit("recover.after")
         return store
     except BaseException as error:
@@ -162,7 +164,7 @@ def _fill(building: str) -> None:
         connection.close()
 
 
-def _open(place: str, hold: FileHold, clock: Clock) -> SqliteStore:
+def _open(place: str, hold: FileHold, clock: Clock, chance: Chance) -> SqliteStore:
     writer = open_writer(place)
     try:
         if writer.readonly("main"):
@@ -172,7 +174,7 @@ def _open(place: str, hold: FileHold, clock: Clock) -> SqliteStore:
         meta = {str(name): str(value) for name, value in writer.execute(sql.META)}
         _check_format(place, int(meta["format"]))
         layouts = [layout_of(text) for (text,) in writer.execute(sql.TABLES)]
-        file = OpenFile(place, {table.name: table for table in layouts}, writer, hold, clock)
+        file = OpenFile(place, {table.name: table for table in layouts}, writer, hold, clock, chance)
         return SqliteStore(meta["incarnation"], file)
     except BaseException as error:
         writer.close(True)

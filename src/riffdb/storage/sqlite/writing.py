@@ -7,7 +7,6 @@ stands after all writes and before the commit, `commit.after` behind the commit 
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from os import urandom
 from types import TracebackType
 from typing import Any, Self
 
@@ -120,7 +119,7 @@ class SqliteTransaction(SqliteReader):
 
     @served
     async def entropy(self, size: int) -> bytes:
-        return urandom(size)
+        return self._file.chance(size)
 
     @served
     async def prepare(self, tables: Sequence[Table]) -> None:
