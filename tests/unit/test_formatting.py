@@ -15,6 +15,7 @@ from riffdb.core.spans import Source
 from riffdb.syntax import parse
 from riffdb.syntax.formatting import WIDTH, format_source
 from riffdb.syntax.tokens import lexemes
+from tests.model.contracts import draw
 from tests.unit.syntax_samples import EXAMPLE, GRAMMAR
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,11 @@ def test_any_other_layout_comes_to_one_that_means_the_same(number: int) -> None:
     chance = random.Random(SEED + number)
     path = chance.choice(CORPUS)
     check(respaced(path.read_bytes().decode(), chance))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_layout_of_a_contract_that_chance_wrote(seed: int) -> None:
+    check(draw(seed).text)
 
 
 def test_without_line_breaks_and_comments_every_layout_comes_to_the_same() -> None:
