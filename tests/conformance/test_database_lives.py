@@ -129,6 +129,22 @@ contract Jobs version 1 {
     }
     return Touched { counter: counter }
   }
+  command TouchOne {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input other: u64
+    idempotency_key request_key
+    read Tag(owner, 7) as tag else NoTag {}
+    decide tag {
+      when number == other apply {}
+      otherwise apply {
+        init_or_mutate Counter(owner, number) as counter initialize { total: 5 }
+        return Touched { counter: counter, next: counter.next }
+      }
+    }
+    return Left {}
+  }
   command Uncount {
     input request_key: string<64>
     input owner: uuid
@@ -306,6 +322,15 @@ def test_without_an_effect_only_a_missing_row_is_mutated(jobs: Place) -> None:
     changed = counted(jobs, "c", "Touch", hard=True)
     assert changed["payload"]["counter"] == created["payload"]["counter"] | {"last": "0", "revision": "2"}
     assert changed["workflow_revisions"] == [{"binding": "counter", "revision": "2"}]
+
+
+def test_a_row_that_an_arm_finds_and_leaves_alone_stays_as_it_is(jobs: Place) -> None:
+    jobs.command("Tagged", request_key="tag", owner=ORGANIZATION, number=7, text="x")
+    created = counted(jobs, "a", "TouchOne", other=1)
+    assert created["workflow_revisions"] == [{"binding": "counter", "revision": "1"}]
+    left = counted(jobs, "b", "TouchOne", other=1)
+    assert (left["payload"], left["workflow_revisions"]) == (created["payload"], [])
+    assert counted(jobs, "c", "TouchOne", other=3)["outcome"] == "Left"
 
 
 def test_a_row_that_begins_again_goes_on_from_its_last_life(jobs: Place) -> None:

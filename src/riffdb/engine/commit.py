@@ -142,8 +142,10 @@ class CommitWriter:
             return
         with self._source.block(f"if {condition}:"):
             self._successor_lines(slot, shown)
-        if slot.arm is None:
-            with self._source.block("else:"):
+        # In an arm a row is mutated if the arm was taken, save one that was there for `init_or_mutate`.
+        may_stay = slot.bind.kind == "init_or_mutate"
+        if slot.arm is None or may_stay:
+            with self._source.block(f"elif {slot.row} is not None:" if may_stay else "else:"):
                 for column in slot.entity.computed:
                     self._source.line(f"{slot.local(column.name)} = {slot.found(column.name)}")
                 self._source.line(f"{slot.revision_committed} = {slot.revision_found}")
