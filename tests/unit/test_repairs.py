@@ -84,6 +84,7 @@ def test_a_safe_fix_repairs_and_breaks_nothing(code: str, case: str, number: int
 
 
 def test_no_code_loses_its_safe_fix() -> None:
+    assert len({code for code, _, _ in SAFE}) >= 30
     assert sorted(set(REPAIRED) - {code.removeprefix("RDB-") for code, _, _ in SAFE}) == []
 
 

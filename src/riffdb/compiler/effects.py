@@ -6,6 +6,7 @@ Absent: when an emitted payload is lowered, which `body` sees to, since payloads
 """
 
 from riffdb.compiler.bindings import check_partition, keys_replaced
+from riffdb.compiler.collector import replace as put
 from riffdb.compiler.draft import EventDraft
 from riffdb.compiler.expressions import lower, secrets_of
 from riffdb.compiler.linking import NameScope
@@ -110,7 +111,7 @@ def _is_commands_own(command: CommandDraft, bound: Bound, statement: SetStmt) ->
     if isinstance(value, LiteralExpr) and value.kind == "int" and value.value == 0:
         return True
     message = f"`{name}` counts from 0, so a new row sets it to the literal 0"
-    command.collector.error("RDB-C420", message, statement.value.span, help=f"write `set {bound.name}.{name} = 0`")
+    command.collector.error("RDB-C420", message, statement.value.span, fix=put(statement.value.span, "0"))
     return False
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Rule
 from riffdb.compiler.linking import NameScope
-from riffdb.core.diagnostics import Related
+from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.limits import KEY_BYTES_MAX
 from riffdb.core.spans import Span
 from riffdb.core.types import Type
@@ -98,7 +98,11 @@ def listed_columns(names: Sequence[Name], listing: Listing, collector: Collector
         seen[name.text] = name
     if names[0].text != plan.partition:
         message = f"{noun} begins with the partition of its entity, `{plan.partition}`"
-        collector.error("RDB-C307", message, names[0].span, help=f"write `{plan.partition}` first")
+        first = names[0].span
+        edit = Edit(Span(first.source, first.start, first.start), f"{plan.partition}, ")
+        fix = None if plan.partition in seen else Fix(f"write `{plan.partition}` first", (edit,), safe=True)
+        help_text = f"write `{plan.partition}` first"
+        collector.error("RDB-C307", message, first, fix=fix, help=help_text if fix is None else None)
         return None
     return tuple(seen)
 

@@ -6,10 +6,11 @@ lease are then not checked against it. Absent: what commands do with a workflow,
 
 from dataclasses import replace
 
-from riffdb.compiler.collector import Collector
+from riffdb.compiler.collector import Collector, remove
 from riffdb.compiler.draft import Draft, EntityDraft, present
-from riffdb.core.diagnostics import Related
+from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.limits import LEASE_SECONDS_MAX
+from riffdb.core.spans import Span
 from riffdb.core.types import TIMESTAMP, U64, UUID, Type
 from riffdb.plan.declarations import EnumPlan, LeasePlan, TransitionPlan, WorkflowPlan
 from riffdb.syntax.tree import LeaseDecl, LiteralExpr, Name, TransitionDecl, WorkflowDecl
@@ -128,7 +129,10 @@ def _sources(transition: TransitionDecl, enum: EnumPlan, collector: Collector) -
         if ordinal in ordinals:
             first = transition.sources[ordinals.index(ordinal)]
             related = (Related("named here already", first.span),)
-            collector.error("RDB-C438", f"the source `{name.text}` is named twice", name.span, related=related)
+            before = transition.sources[len(ordinals) - 1].span
+            fix = remove(Span(name.span.source, before.end, name.span.end), "take the second one out")
+            message = f"the source `{name.text}` is named twice"
+            collector.error("RDB-C438", message, name.span, related=related, fix=fix)
             return None
         ordinals.append(ordinal)
     return tuple(ordinals)
@@ -199,8 +203,9 @@ def _duration(lease: LeaseDecl, collector: Collector) -> tuple[int, int] | None:
         return None
     if low > high:
         message = "the bounds of `duration_seconds` are reversed; the least comes first"
-        help_text = f"write `duration_seconds ({high}, {low})`"
-        collector.error("RDB-C414", message, lease.duration_min.span.to(lease.duration_max.span), help=help_text)
+        edits = (Edit(lease.duration_min.span, str(high)), Edit(lease.duration_max.span, str(low)))
+        fix = Fix(f"write `duration_seconds ({high}, {low})`", edits, safe=True)
+        collector.error("RDB-C414", message, lease.duration_min.span.to(lease.duration_max.span), fix=fix)
         return None
     return low, high
 
