@@ -150,6 +150,7 @@ class World:
 
     def __init__(self, plan: Plan, folder: Path, rows: list[tuple[str, Row]]) -> None:
         self.plan, self.twin = plan, Twin(plan)
+        self._compared: dict[tuple[str, Any], int] = {}
         self._path = folder / "model.db"
         for name in (self._path.name, f"{self._path.name}-wal", f"{self._path.name}-shm"):
             (folder / name).unlink(missing_ok=True)
@@ -217,10 +218,12 @@ class World:
         kind = self.plan.entities[0].types[self.plan.entities[0].partition]
         for partition, log in self.twin.logs.items():
             key = partition_encoder(kind)(partition)
-            records = side.read(_log_of(key))
-            if len(records) != len(log):
-                raise DisagreementError(f"{side.kind} has {len(records)} commits, and the twin {len(log)}")
-            for own, record in zip(log, records, strict=True):
+            before = self._compared.get((side.kind, partition), 0)
+            records = side.read(_log_of(key, before))
+            if before + len(records) != len(log):
+                raise DisagreementError(f"{side.kind} has {before + len(records)} commits, and the twin {len(log)}")
+            self._compared[side.kind, partition] = len(log)
+            for own, record in zip(log[before:], records, strict=True):
                 for name, value in own._asdict().items():
                     if getattr(record, name) != value:
                         raise DisagreementError(
@@ -248,5 +251,5 @@ def _rank_at(position: int) -> Callable[[tuple[Any, ...]], Any]:
     return lambda row: (row[position] is not None, ordered(row[position]))
 
 
-def _log_of(partition: bytes) -> Callable[[Reader], Awaitable[list[CommitRecord]]]:
-    return lambda reader: reader.log(partition, 0, ALL)
+def _log_of(partition: bytes, after: int) -> Callable[[Reader], Awaitable[list[CommitRecord]]]:
+    return lambda reader: reader.log(partition, after, ALL)
