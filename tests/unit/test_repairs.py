@@ -19,6 +19,7 @@ from tests.surface.processes import ROOT
 
 CASES = ROOT / "tests" / "cases" / "diagnostics"
 
+# No code loses its safe fix, so that `check --fix` never does less than it did.
 REPAIRED = [
     "C001",
     "C003",
@@ -30,14 +31,23 @@ REPAIRED = [
     "C206",
     "C207",
     "C306",
+    "C307",
     "C310",
+    "C340",
+    "C341",
     "C404",
+    "C414",
+    "C420",
     "C430",
     "C432",
     "C434",
     "C436",
+    "C438",
     "C502",
     "C518",
+    "C542",
+    "C543",
+    "C550",
     "C603",
     "C630",
     "C631",
@@ -84,7 +94,6 @@ def test_a_safe_fix_repairs_and_breaks_nothing(code: str, case: str, number: int
 
 
 def test_no_code_loses_its_safe_fix() -> None:
-    assert len({code for code, _, _ in SAFE}) >= 30
     assert sorted(set(REPAIRED) - {code.removeprefix("RDB-") for code, _, _ in SAFE}) == []
 
 
