@@ -18,10 +18,16 @@ from riffdb.core.diagnostics import render, to_json
 from riffdb.core.limits import DIAGNOSTICS_MAX
 from riffdb.core.spans import Source
 from riffdb.syntax.tokens import lexemes
+from tests.surface.pages import blocks_of
 from tests.unit.syntax_samples import EXAMPLE, GRAMMAR, LISTINGS
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "examples").rglob("*.riff"))}
+PAGES = ("README.md", "docs/reference/language.md", "docs/guides/leases-and-fences.md")
+EXAMPLES = {
+    **{path.stem: path.read_text("utf-8") for path in sorted((ROOT / "examples").rglob("*.riff"))},
+    **{block.place: block.text for page in PAGES for block in blocks_of(ROOT / page) if block.language == "riff"},
+}
+"""The examples of the repository: applications, and contracts that pages print."""
 ERRORS_A_DELETION = 1.3
 COUNT = int(os.environ.get("RIFFDB_MUTATIONS", "20000"))
 SEED = int(os.environ.get("RIFFDB_SEED", "20261201"))
