@@ -124,8 +124,11 @@ class MemoryReader(View):
     @served
     async def scan(self, scan: Scan) -> list[Row]:
         check_index(self._state.tables, scan.table, scan.index)
-        columns = scan.table.key if scan.index is None else scan.index.columns
-        descending = (False,) * len(columns) if scan.index is None else scan.index.descending
+        named = () if scan.index is None else scan.index.columns
+        # Rows that a unique does not tell apart, having a null in it, stand in the order of the key.
+        columns = (*named, *(position for position in scan.table.key if position not in named))
+        given = () if scan.index is None else scan.index.descending
+        descending = (*given, *[False] * (len(columns) - len(given)))
         found = [row for row in self._rows_as(scan.table).values() if _is_within(row, columns, scan)]
         for position, descends in reversed(list(zip(columns, descending, strict=True))):
             found.sort(key=_null_first(position), reverse=descends)
