@@ -9,7 +9,7 @@ from riffdb.core.types import BOOL, I64, TIMESTAMP, U64, UUID, Type
 from riffdb.engine import IndexRange, compile_query
 from riffdb.plan.commands import InputPlan
 from riffdb.plan.expressions import Binary, Call, Constant, Param, TransactionTime
-from riffdb.plan.queries import BoundPlan, ManyPlan, QueryPlan, SelectionPlan
+from riffdb.plan.queries import BindingPlan, BoundPlan, PathPlan, PrefixPlan, QueryField, QueryPlan
 from tests.unit.test_engine_plans import (
     NOW,
     ORGANIZATION,
@@ -32,23 +32,30 @@ DUE = QueryPlan(
     (InputPlan("organization_id", UUID), InputPlan("limit", LIMIT), InputPlan("age", U64)),
     ORGANIZATION_PARAM,
     (
-        ManyPlan(
+        BindingPlan(
             "due",
+            "many",
             "WorkItem",
-            "by_available",
-            (ORGANIZATION_PARAM, Constant(STATE, QUEUED)),
-            "limit",
+            (
+                PathPlan(
+                    "by_available",
+                    (PrefixPlan((ORGANIZATION_PARAM,)), PrefixPlan((Constant(STATE, QUEUED),))),
+                    lower=BoundPlan(AGO, False),
+                    upper=BoundPlan(TransactionTime(TIMESTAMP), True),
+                ),
+            ),
             ANY,
-            lower=BoundPlan(AGO, False),
-            upper=BoundPlan(TransactionTime(TIMESTAMP), True),
+            "limit",
         ),
-        ManyPlan("notes", "Note", "", (ORGANIZATION_PARAM,), 7, ANY, reverse=True),
+        BindingPlan(
+            "notes", "many", "Note", (PathPlan("", (PrefixPlan((ORGANIZATION_PARAM,)),), reverse=True),), ANY, 7
+        ),
     ),
     "Due",
     (
-        SelectionPlan("ids", "notes", ("note_id",)),
-        SelectionPlan("items", "due", ("work_id", "due_at", "revision")),
-        SelectionPlan("fences", "due", ("lease_fence",)),
+        QueryField("ids", "notes", ("note_id",)),
+        QueryField("items", "due", ("work_id", "due_at", "revision")),
+        QueryField("fences", "due", ("lease_fence",)),
     ),
 )
 

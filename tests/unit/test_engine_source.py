@@ -23,7 +23,7 @@ from riffdb.plan.commands import (
 )
 from riffdb.plan.declarations import ComputedPlan, EntityPlan, EventPlan, FieldPlan
 from riffdb.plan.expressions import Binary, Constant, Field, Input, Param, Row
-from riffdb.plan.queries import ManyPlan, QueryPlan, SelectionPlan
+from riffdb.plan.queries import BindingPlan, PathPlan, PrefixPlan, QueryField, QueryPlan
 from tests.unit.test_engine_plans import CLAIM, INPUTS, work_plan
 
 CLAIM_INPUTS = ("request_key", "organization_id", "work_id", "owner_id", "duration", "expected_revision")
@@ -126,9 +126,13 @@ def test_no_name_or_text_of_a_plan_can_write_code(name: str) -> None:
         name,
         (InputPlan(name, U64),),
         Param(U64, name),
-        (ManyPlan(name, name, name, (Param(U64, name),), name, Constant(BOOL, True)),),
+        (
+            BindingPlan(
+                name, "many", name, (PathPlan(name, (PrefixPlan((Param(U64, name),)),)),), Constant(BOOL, True), name
+            ),
+        ),
         name,
-        (SelectionPlan(name, name, (name, "revision")),),
+        (QueryField(name, name, (name, "revision")),),
     )
     event = EventPlan(name, name, (FieldPlan(name, U64),))
     plan = Plan(name, name, 1, entities=(entity,), events=(event,), commands=(command,), queries=(query,))

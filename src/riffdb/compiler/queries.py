@@ -21,7 +21,7 @@ from riffdb.core.limits import QUERY_ROWS_MAX
 from riffdb.core.spans import Span
 from riffdb.core.types import U64
 from riffdb.plan.expressions import Expression, Param
-from riffdb.plan.queries import ManyPlan, QueryPlan, SelectionPlan
+from riffdb.plan.queries import BindingPlan, PathPlan, PrefixPlan, QueryField, QueryPlan
 from riffdb.syntax.tree import (
     FromStmt,
     IndexMember,
@@ -83,7 +83,7 @@ class _Query:
 
     # --- bindings ------------------------------------------------------------------------------------------------
 
-    def binding(self, statement: FromStmt) -> ManyPlan | None:
+    def binding(self, statement: FromStmt) -> BindingPlan | None:
         """One binding with its path."""
         if statement.kind != "many":
             not_yet(f"`{statement.kind}` in a query", statement.span, self.collector)
@@ -108,7 +108,7 @@ class _Query:
         path = self.path(statement, entity, condition, demand) if partition is not None and is_plain else None
         if path is None or take is None:
             return None
-        return _many(statement, condition, where, path, take)
+        return _many(statement, entity, condition, where, path, take)
 
     def entity(self, name: Name) -> EntityDraft | None:
         """The entity of that name; None if there is none, or if its own declaration is broken."""
@@ -257,7 +257,7 @@ class _Query:
 
     # --- the answer ----------------------------------------------------------------------------------------------
 
-    def payload(self, bindings: dict[str, ManyPlan | None]) -> tuple[SelectionPlan, ...] | None:
+    def payload(self, bindings: dict[str, BindingPlan | None]) -> tuple[QueryField, ...] | None:
         """The payload of the answer; None after a diagnostic, or where a binding is broken."""
         if self.decl.answer is None:
             return None
@@ -267,7 +267,7 @@ class _Query:
         whole = tuple(part for part in found if part is not None)
         return whole if len(whole) == len(found) else None
 
-    def selection(self, item: PayloadItem, bindings: dict[str, ManyPlan | None]) -> SelectionPlan | None:
+    def selection(self, item: PayloadItem, bindings: dict[str, BindingPlan | None]) -> QueryField | None:
         """One value of the answer: a binding's rows, with the selected fields or all that are no secret."""
         if not isinstance(item.value, NameExpr):
             not_yet("a value other than the rows of a binding in a query's answer", item.value.span, self.collector)
@@ -281,7 +281,7 @@ class _Query:
         if entity is None:
             return None
         fields = self.selected(item.selection, entity)
-        return None if fields is None else SelectionPlan(item.name.text, name.text, fields)
+        return None if fields is None else QueryField(item.name.text, name.text, fields)
 
     def selected(self, selection: Selection | None, entity: EntityDraft) -> tuple[str, ...] | None:
         """The fields of a selection; None after a diagnostic."""
@@ -311,16 +311,27 @@ def _demand(entity: EntityDraft, condition: Condition, order: tuple[Ordering, ..
     return Demand(tuple(equal), None if condition.range is None else condition.range.column, order)
 
 
-def _many(statement: FromStmt, condition: Condition, where: Expression, path: Path, take: str | int) -> ManyPlan:
+def _many(
+    statement: FromStmt, entity: EntityDraft, condition: Condition, where: Expression, path: Path, take: str | int
+) -> BindingPlan:
     found = condition.range
-    return ManyPlan(
+    order = tuple((part.name.text, part.descending) for part in statement.order)
+    named = {name for name, _ in order}
+    rest = tuple((name, path.reverse) for name in entity.plan.storage_key if name not in named)
+    return BindingPlan(
         name=statement.name.text,
+        kind="many",
         entity=statement.entity.text,
-        index=path.index,
-        equals=tuple(condition.equal[name].value for name in path.equal),
-        take=take,
+        paths=(
+            PathPlan(
+                index=path.index,
+                prefix=tuple(PrefixPlan((condition.equal[name].value,)) for name in path.equal),
+                lower=None if found is None else found.lower,
+                upper=None if found is None else found.upper,
+                reverse=path.reverse,
+            ),
+        ),
         where=where,
-        lower=None if found is None else found.lower,
-        upper=None if found is None else found.upper,
-        reverse=path.reverse,
+        take=take,
+        order=(*order, *rest),
     )

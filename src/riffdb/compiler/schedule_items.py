@@ -18,7 +18,7 @@ from riffdb.core.spans import Span
 from riffdb.core.types import TIMESTAMP
 from riffdb.plan.commands import SetStep, Step, TransitionStep
 from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime, leaves
-from riffdb.plan.queries import ManyPlan, QueryPlan
+from riffdb.plan.queries import BindingPlan, QueryPlan
 from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
 
 
@@ -83,7 +83,7 @@ def _addition(items: Items, names: tuple[str, ...]) -> Fix | None:
 
 def query_items(
     decl: ScheduleDecl, query: QueryPlan, draft: Draft, leased: Leased, collector: Collector
-) -> tuple[Items, ManyPlan] | None:
+) -> tuple[Items, BindingPlan] | None:
     """The items of a query's answer and the binding that reads them; None after a diagnostic."""
     written = draft.declared.queries[query.name]
     if decl.each is None:
@@ -121,7 +121,7 @@ def _selection_of(query: QueryDecl, each: Name) -> tuple[Span, Selection | None]
 
 
 def check_selection(
-    decl: ScheduleDecl, written: QueryDecl, many: ManyPlan, run: Scheduled, leased: Leased, collector: Collector
+    decl: ScheduleDecl, written: QueryDecl, many: BindingPlan, run: Scheduled, leased: Leased, collector: Collector
 ) -> None:
     """A schedule's query leaves out rows that are held, and rows whose work is done."""
     statement = next(part for part in written.bindings if part.name.text == many.name)
@@ -144,7 +144,7 @@ def check_selection(
         )
 
 
-def _held_remedy(many: ManyPlan, leased: Leased, decl: ScheduleDecl) -> str:
+def _held_remedy(many: BindingPlan, leased: Leased, decl: ScheduleDecl) -> str:
     due = "due_at" if decl.due is None else decl.due.text
     expiry = leased.lease.expires_at
     for part in leased.entity.plan.computed:
@@ -158,24 +158,26 @@ def _held_remedy(many: ManyPlan, leased: Leased, decl: ScheduleDecl) -> str:
     return f"add `{computed}` and `{index}` to `{entity.name}`, and let the range be `{name} <= tx.time`"
 
 
-def _range_column(many: ManyPlan, leased: Leased) -> str | None:
-    if many.lower is None and many.upper is None:
+def _range_column(many: BindingPlan, leased: Leased) -> str | None:
+    path = many.paths[0]
+    if path.lower is None and path.upper is None:
         return None
     entity = leased.entity.plan
-    columns = next((index.columns for index in entity.indexes if index.name == many.index), entity.storage_key)
-    return columns[len(many.equals)]
+    columns = next((index.columns for index in entity.indexes if index.name == path.index), entity.storage_key)
+    return columns[len(path.prefix)]
 
 
-def _equal_columns(many: ManyPlan, leased: Leased) -> dict[str, Expression]:
+def _equal_columns(many: BindingPlan, leased: Leased) -> dict[str, Expression]:
+    path = many.paths[0]
     entity = leased.entity.plan
-    columns = next((index.columns for index in entity.indexes if index.name == many.index), entity.storage_key)
-    return dict(zip(columns, many.equals, strict=False))
+    columns = next((index.columns for index in entity.indexes if index.name == path.index), entity.storage_key)
+    return dict(zip(columns, (part.values[0] for part in path.prefix), strict=False))
 
 
-def _excludes_held(many: ManyPlan, leased: Leased) -> bool:
+def _excludes_held(many: BindingPlan, leased: Leased) -> bool:
     """Whether the range ends at `tx.time`, over the lease's expiry or a computed field that is never before it."""
-    column = _range_column(many, leased)
-    if column is None or many.upper is None or not isinstance(many.upper.value, TransactionTime):
+    column, upper = _range_column(many, leased), many.paths[0].upper
+    if column is None or upper is None or not isinstance(upper.value, TransactionTime):
         return False
     expiry = leased.lease.expires_at
     computed = {part.name: part.expression for part in leased.entity.plan.computed}
@@ -194,7 +196,7 @@ def _covers(expression: Expression, expiry: str) -> bool:
     return False
 
 
-def _stays_selected(many: ManyPlan, run: Scheduled, leased: Leased) -> bool:
+def _stays_selected(many: BindingPlan, run: Scheduled, leased: Leased) -> bool:
     """Whether it can be seen that a successful run leaves the row as the condition asks for it."""
     if run.binding.kind == "delete":
         return False
@@ -219,7 +221,7 @@ def _stays_selected(many: ManyPlan, run: Scheduled, leased: Leased) -> bool:
     return not is_on_every_path(run.command.steps, deselects)
 
 
-def _asked_fields(many: ManyPlan, leased: Leased) -> Iterator[str]:
+def _asked_fields(many: BindingPlan, leased: Leased) -> Iterator[str]:
     """The stored fields that the condition rests on, through computed ones."""
     computed = {part.name: part.expression for part in leased.entity.plan.computed}
     column = _range_column(many, leased)

@@ -14,6 +14,12 @@ WORKFLOW_REVISIONS_MAX = 256
 KEY_BYTES_MAX = 1_024
 LEASE_SECONDS_MAX = 86_400
 QUERY_ROWS_MAX = 1_000
+QUERY_RANGES_MAX = 16
+"""Ranges of an index that one binding of a query merges."""
+QUERY_ENTRIES_MAX = 10_000
+"""Entries that a binding with a residual condition reads."""
+AGGREGATE_ENTRIES_MAX = 100_000
+"""Entries that an aggregate reads."""
 HEAD_BYTES_MAX = 1 << 16
 BODY_BYTES_MAX = 1 << 20
 BODY_DRAIN_BYTES_MAX = 64 << 20

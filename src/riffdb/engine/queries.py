@@ -10,7 +10,7 @@ from riffdb.engine.evaluation import CompiledQuery, IndexRange
 from riffdb.engine.expressions import Scope, expression_text, rowless
 from riffdb.engine.source import Source, execute, note, row_of
 from riffdb.plan import Plan
-from riffdb.plan.queries import BoundPlan, ManyPlan, QueryPlan, SelectionPlan
+from riffdb.plan.queries import BindingPlan, BoundPlan, QueryField, QueryPlan
 
 
 def compile_query(plan: Plan, name: str) -> CompiledQuery:
@@ -52,22 +52,23 @@ class _QueryWriter:
         if names:
             self._source.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = params")
 
-    def _range(self, number: int, binding: ManyPlan) -> None:
+    def _range(self, number: int, binding: BindingPlan) -> None:
         self._source.line(note(f"many {binding.name} from {binding.entity}"))
         scope = self._scope(f"many {binding.name}")
-        equals = [expression_text(part, scope) for part in binding.equals]
+        path = binding.paths[0]
+        equals = [expression_text(part.values[0], scope) for part in path.prefix]
         parts = [
             repr(binding.entity),
-            repr(binding.index),
+            repr(path.index),
             row_of(equals) if equals else "()",
-            _bound(binding.lower, scope),
-            _bound(binding.upper, scope),
-            repr(binding.reverse),
+            _bound(path.lower, scope),
+            _bound(path.upper, scope),
+            repr(path.reverse),
             self._params[binding.take] if isinstance(binding.take, str) else str(binding.take),
         ]
         self._source.line(f"q{number} = IndexRange({', '.join(parts)})")
 
-    def _selection(self, number: int, selection: SelectionPlan) -> None:
+    def _selection(self, number: int, selection: QueryField) -> None:
         self._source.line(note(f"{selection.name}: {selection.binding}"))
         names = [binding.name for binding in self._query.bindings]
         place = names.index(selection.binding)

@@ -14,7 +14,7 @@ from riffdb.plan.commands import BindStep, EmitStep, PayloadField
 from riffdb.plan.expressions import Row
 from riffdb.plan.parts import parts_of
 from riffdb.plan.plan import Plan
-from riffdb.plan.queries import ManyPlan, SchedulePlan, StreamEventPlan
+from riffdb.plan.queries import BindingPlan, SchedulePlan, StreamEventPlan
 
 
 def narrowed(plan: Plan, role_name: str) -> Plan:
@@ -63,7 +63,7 @@ def commands_of(schedule: SchedulePlan) -> set[str]:
 
 def _entities_in(part: object) -> Iterator[str]:
     for inner in parts_of(part):
-        if isinstance(inner, BindStep | ManyPlan | PayloadField | Row):
+        if isinstance(inner, BindStep | BindingPlan | PayloadField | Row):
             yield inner.entity
 
 

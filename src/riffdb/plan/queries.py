@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from riffdb.plan.commands import InputPlan
-from riffdb.plan.expressions import Expression
+from riffdb.plan.expressions import Expression, Param
 
 
 class BoundPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -19,28 +19,86 @@ class BoundPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     inclusive: bool
 
 
-class ManyPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A binding that reads a range of one index (empty name: the key): equalities over a prefix of its columns, then at
-    most one range, in the index's order or wholly reversed, at most `take` rows. `take` names a parameter or is a
-    number. `where` is the whole condition, for explanation and for the slow twin; the path alone already answers it."""
+class PrefixPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One column of a path's prefix: the values that it may equal, or the list parameter that holds them."""
 
-    name: str
-    entity: str
+    values: tuple[Expression, ...] = ()
+    among: Param | None = None
+
+
+class PathPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How rows are found: ranges of one index or unique (empty name: the key), merged in the order of the binding.
+
+    There is one range for each combination of the prefix columns' values, at most `QUERY_RANGES_MAX`; each may end in
+    bounds of the next column, and is read in the index's order or wholly reversed. `residual` is what of the condition
+    the ranges leave open; None where they answer the whole. `given`: the path is for the case in which these of the
+    binding's optional filters are given, and the others null.
+    """
+
     index: str
-    equals: tuple[Expression, ...]
-    take: str | int
-    where: Expression
+    prefix: tuple[PrefixPlan, ...]
     lower: BoundPlan | None = None
     upper: BoundPlan | None = None
     reverse: bool = False
+    residual: Expression | None = None
+    given: tuple[str, ...] = ()
 
 
-class SelectionPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A payload value of a query: the fields of a binding's rows, `revision` among them where it was asked for."""
+class QueryField(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One value of an outcome of a query.
+
+    Of `binding`: its row or rows with these `fields` (`revision` among them where it was asked for), or its number if
+    it is an aggregate; with `is_cursor` the cursor that goes on from its last row. Without a binding: `value`, over
+    parameters, `tx.time` and fields of bindings that have one row.
+    """
 
     name: str
-    binding: str
-    fields: tuple[str, ...]
+    binding: str = ""
+    fields: tuple[str, ...] = ()
+    is_cursor: bool = False
+    value: Expression | None = None
+
+
+class QueryOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An outcome that a query answers."""
+
+    name: str
+    payload: tuple[QueryField, ...]
+
+
+class BindingPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A binding of a query: the rows of one entity that meet `where`, or a number of them.
+
+    `paths` has one path for each case of the optional `filters` (parameters that, when null, ask for nothing). `order`
+    is the order of the rows as (column, descends), the rest of the key included, empty for `one`, `maybe` and
+    aggregates. `take` names a parameter or is a number: of rows, and for aggregates of entries read. `where` is the
+    whole condition, for explanation and for the slow twin.
+    """
+
+    name: str
+    kind: Literal["one", "maybe", "many", "count", "sum", "min", "max"]
+    entity: str
+    paths: tuple[PathPlan, ...]
+    where: Expression
+    take: str | int = 1
+    order: tuple[tuple[str, bool], ...] = ()
+    filters: tuple[str, ...] = ()
+    cursor: str = ""
+    """The parameter that holds the cursor."""
+    cursor_kind: Literal["after", "before", ""] = ""
+    field: str = ""
+    """The column that `sum`, `min` and `max` are of."""
+    by: str = ""
+    """The column by whose values `count` counts."""
+    missing: QueryOutcome | None = None
+    """What a `one` answers when there is no row."""
+
+
+class RevealPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A secret field that a query may show."""
+
+    entity: str
+    field: str
 
 
 class QueryPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,9 +107,10 @@ class QueryPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     params: tuple[InputPlan, ...]
     partition: Expression
-    bindings: tuple[ManyPlan, ...]
+    bindings: tuple[BindingPlan, ...]
     outcome: str
-    payload: tuple[SelectionPlan, ...]
+    payload: tuple[QueryField, ...]
+    reveals: tuple[RevealPlan, ...] = ()
     doc: str = ""
 
 

@@ -5,7 +5,7 @@ belongs to an unused entity is not reported beside it.
 Absent: names within a declaration (`names`) and what a workflow declares (`workflows`).
 """
 
-import msgspec
+from collections.abc import Iterator
 
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
@@ -13,7 +13,6 @@ from riffdb.compiler.lints.uses import Uses
 from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.spans import Span
 from riffdb.plan.declarations import EntityPlan, IndexPlan
-from riffdb.plan.parts import parts_of
 from riffdb.syntax.tree import IndexMember
 
 
@@ -51,14 +50,12 @@ def _find_unused_indexes(draft: Draft, uses: Uses, collector: Collector) -> None
                 collector.lint("unused-index", message, member.name.span, fix=_without(member.span, index))
 
 
-def _indexes_read(draft: Draft) -> list[tuple[str, str]]:
-    """Entity and index of whatever a query reads by one, in whichever way it reads."""
-    found = []
-    for part in parts_of(tuple(draft.queries.values())):
-        if isinstance(part, msgspec.Struct) and {"entity", "index"} <= set(part.__struct_fields__):
-            named = msgspec.structs.asdict(part)
-            found.append((named["entity"], named["index"]))
-    return found
+def _indexes_read(draft: Draft) -> Iterator[tuple[str, str]]:
+    """Entity and index of every path that a query reads by."""
+    for query in draft.queries.values():
+        for binding in query.bindings:
+            for path in binding.paths:
+                yield binding.entity, path.index
 
 
 def _serves_a_reference(entity: EntityPlan, index: IndexPlan) -> bool:
