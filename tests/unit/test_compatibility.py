@@ -139,10 +139,10 @@ COMPARED: dict[type[Any], str] = {
     CommandPlan: "name inputs idempotency_key partition steps answer outcomes services kind doc",
     InputPlan: "name type secret has_default default doc",
     OutcomePlan: "name success evidence payload",
-    QueryPlan: "name params partition bindings outcome payload doc",
+    QueryPlan: "name params partition bindings outcome payload reveals doc",
     StreamPlan: "name params partition events doc",
     RolePlan: "name queries commands streams doc",
-    SchedulePlan: "name source source_name items due revision entity workflow claim run release renew fail doc",
+    SchedulePlan: "name source source_name items due revision entity workflow claim run release renew fail doc event",
     Plan: "application contract version "
     "enums records entities events workflows commands queries streams roles schedules",
 }

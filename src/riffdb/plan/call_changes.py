@@ -159,7 +159,8 @@ def schedule_changes(old: SchedulePlan, new: SchedulePlan, before: Plan, after: 
 
 
 def _rests_on(plan: SchedulePlan) -> tuple[object, ...]:
-    return (plan.source, plan.source_name, plan.items, plan.due, plan.entity, plan.run.command, plan.run.key)
+    source = (plan.source, plan.source_name, plan.items, plan.event, plan.due)
+    return (*source, plan.entity, plan.run.command, plan.run.key)
 
 
 def _source_hash(plan: SchedulePlan, contract: Plan) -> bytes:

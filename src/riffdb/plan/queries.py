@@ -20,19 +20,23 @@ class BoundPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PrefixPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One column of a path's prefix: the values that it may equal, or the list parameter that holds them."""
+    """One column of a path's prefix: the values that it may equal, or the list parameter that holds them.
+
+    Values that are equal at run time are one range. A value may be null, which only null equals.
+    """
 
     values: tuple[Expression, ...] = ()
     among: Param | None = None
 
 
 class PathPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How rows are found: ranges of one index or unique (empty name: the key), merged in the order of the binding.
+    """How rows are found: ranges of one index or unique (empty name: the key), merged in the order of the path.
 
     There is one range for each combination of the prefix columns' values, at most `QUERY_RANGES_MAX`; each may end in
-    bounds of the next column, and is read in the index's order or wholly reversed. `residual` is what of the condition
-    the ranges leave open; None where they answer the whole. `given`: the path is for the case in which these of the
-    binding's optional filters are given, and the others null.
+    bounds of the next column, which leave rows with null there out, and is read in the index's order or wholly
+    reversed. `residual` is what of the condition the ranges leave open; None where they answer the whole. `given`: the
+    path is for the case in which these of the binding's optional filters are given, and the others null. The columns
+    of a unique are followed by the rest of the key.
     """
 
     index: str
@@ -42,6 +46,8 @@ class PathPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     reverse: bool = False
     residual: Expression | None = None
     given: tuple[str, ...] = ()
+    order: tuple[tuple[str, bool], ...] = ()
+    """The order in which these rows come, where it ends otherwise than the `order` of the binding."""
 
 
 class QueryField(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,9 +76,10 @@ class BindingPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A binding of a query: the rows of one entity that meet `where`, or a number of them.
 
     `paths` has one path for each case of the optional `filters` (parameters that, when null, ask for nothing). `order`
-    is the order of the rows as (column, descends), the rest of the key included, empty for `one`, `maybe` and
-    aggregates. `take` names a parameter or is a number: of rows, and for aggregates of entries read. `where` is the
-    whole condition, for explanation and for the slow twin.
+    is the order of the rows as (column, descends): what was asked for, then the columns that the index goes on with,
+    the rest of the key at the end, so that no two rows are equal in it; empty for `one`, `maybe` and aggregates. A
+    `one` or `maybe` has one path, whose prefix is the whole key or a unique. `take` names a parameter or is a number:
+    of rows, and for aggregates of entries read. `where` is the whole condition, for explanation and the slow twin.
     """
 
     name: str
@@ -169,13 +176,25 @@ class ScheduledCommand(msgspec.Struct, frozen=True, omit_defaults=True):
     expired: str = ""
     row: str = ""
     """The payload field of claim's success that is the whole row, from which the fence is read."""
+    fence: str = ""
+    """The payload field of claim's success that is the fence, where it shows no row."""
+    stale_row: str = ""
+    """Of a claim from a stream: the payload field of `stale` that is the row, or else the one below."""
+    stale_revision: str = ""
+    unavailable_row: str = ""
+    """Of a claim from a stream: the payload field of `unavailable` that is the row, or else the one below."""
+    unavailable_expires_at: str = ""
     releases: bool = False
     """Whether success of this command leaves the lease released."""
 
 
 class SchedulePlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A selection tied to the commands of one workflow. `items` is the query's payload value that holds the items;
-    `due` and `revision` are fields of an item; key fields are found in it by their own names."""
+    """A selection tied to the commands of one workflow.
+
+    From a query `items` is the payload value that holds the items; from a stream it is empty, and an item is the
+    selected fields of a delivery of `event`: deliveries of the stream's other events are none of the schedule's, and
+    settled without a turn. `due` and `revision` are fields of an item; key fields are found in it by their own names.
+    """
 
     name: str
     source: Literal["query", "stream"]
@@ -191,3 +210,4 @@ class SchedulePlan(msgspec.Struct, frozen=True, omit_defaults=True):
     renew: ScheduledCommand | None = None
     fail: ScheduledCommand | None = None
     doc: str = ""
+    event: str = ""
