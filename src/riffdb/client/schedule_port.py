@@ -1,20 +1,18 @@
 """The adapter from a client to the scheduler's port, for any schedule of the deployed contract.
 
 Which input of which command takes the key, the owner, the token, the revision stands in the schedule's plan, so nothing
-here is particular to an application. Selection follows the query's order while claims are won; after a lost claim the
-next selections spread over more of the head of the queue, so that many workers do not run after one item.
+here is particular to an application. Where the items come from, and how they are settled, is the source's affair.
 """
 
 import asyncio
-import random
-from collections.abc import Awaitable, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
 from uuid import UUID
 
 from riffdb.client.answers import Answer
 from riffdb.client.calls import AsyncClient
+from riffdb.client.query_source import QuerySource
 from riffdb.core.errors import RiffError
 from riffdb.plan import Plan
 from riffdb.plan.identity import declaration_hash
@@ -33,50 +31,47 @@ from riffdb.scheduler import (
     Success,
     failure_of,
 )
-from riffdb.scheduler.identity import Target
 from riffdb.scheduler.port import Answer as PortAnswer
 from riffdb.scheduler.port import EvidenceKind, Stored
 
-POLL_SECONDS = 1.0
-SPREAD_MAX = 32
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS: tuple[EvidenceKind, ...] = ("stale", "unavailable", "invalid", "exhausted", "expired", "missing")
 
 
+class ItemSource(Protocol):
+    """Where a schedule's items come from and are settled."""
+
+    async def next(self, selection: Selection) -> tuple[Item, ...]:
+        """Select items."""
+
+    async def claimed(self, item: Item, is_won: bool, lease_seconds: int) -> bool:
+        """Learn how the claim of an item ended; after a won one, whether the item is still this worker's to settle."""
+
+    async def renewed(self, item: Item, lease_seconds: int) -> None:
+        """Learn that the lease of an item was renewed."""
+
+    async def acknowledge(self, item: Item) -> None:
+        """Settle the item."""
+
+    async def negative_acknowledge(self, item: Item, delay_seconds: int) -> None:
+        """Put the item back."""
+
+
 class SchedulePort:
-    """The port of one query schedule; `params` are the query's parameters other than its limit. A selection ends
-    with nothing when `stopping` is set."""
+    """The port of one schedule; `params` are its source's parameters. A selection ends with nothing once `stopping` is
+    set."""
 
     def __init__(
         self, client: AsyncClient, plan: Plan, name: str, params: Mapping[str, object], stopping: asyncio.Event
     ) -> None:
         self._client = client
         self._plan = plan
-        self._stopping = stopping
         self._schedule = plan.schedule(name)
-        self._params = dict(params)
-        self._spread = 1
-        query = plan.query(self._schedule.source_name)
-        take = query.bindings[0].take
-        bounds = {param.name: param.type.bound for param in query.params}
-        if isinstance(take, str):
-            self._params.setdefault(take, bounds[take])
         self.schedule = port_schedule(plan, self._schedule)
+        self._source: ItemSource = QuerySource(client, plan, self._schedule, self.schedule, params, stopping)
 
     async def next(self, selection: Selection) -> tuple[Item, ...]:
-        """Select items that are due and not passed over, looking again until the wait is over."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + selection.wait_seconds
-        while not self._stopping.is_set():
-            items = await self._select(selection)
-            remaining = end - loop.time()
-            if self._stopping.is_set():
-                break  # nobody has begun with what was found, so it is left to others
-            if items or remaining <= 0:
-                return items
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), min(POLL_SECONDS, remaining))
-        return ()
+        """Select items from the source."""
+        return await self._source.next(selection)
 
     async def resolve(self, item: Item, key: str) -> Stored:
         """Fetch the stored answer of the business command."""
@@ -98,16 +93,18 @@ class SchedulePort:
         claim = self._schedule.claim
         values = {claim.owner: owner, claim.duration: lease_seconds, claim.revision: revision}
         told = await self._send(claim, item, key, values)
-        won = isinstance(told, Success)
-        self._spread = max(1, self._spread - 1) if won else min(SPREAD_MAX, self._spread * 2 + 1)
-        return told
+        is_kept = await self._source.claimed(item, isinstance(told, Success), lease_seconds)
+        return replace(told, delivery_kept=is_kept) if isinstance(told, Success) else told
 
     async def renew(self, item: Item, key: str, lease: Lease, lease_seconds: int) -> PortAnswer:
         """Renew the row's lease."""
         renew = self._schedule.renew
         if renew is None:
             raise Permanent(reason="the schedule names no command that renews")
-        return await self._send(renew, item, key, {renew.duration: lease_seconds} | _evidence(renew, lease))
+        told = await self._send(renew, item, key, {renew.duration: lease_seconds} | _evidence(renew, lease))
+        if isinstance(told, Success):
+            await self._source.renewed(item, lease_seconds)
+        return told
 
     async def execute(self, item: Item, key: str, lease: Lease, inputs: Mapping[str, object]) -> PortAnswer:
         """Send the business command with the handler's inputs."""
@@ -131,26 +128,12 @@ class SchedulePort:
         return await self._send(fail, item, key, delay | _evidence(fail, lease))
 
     async def acknowledge(self, item: Item) -> None:
-        """Nothing: an item of a query is settled by its row."""
+        """Settle the item where it came from."""
+        await self._source.acknowledge(item)
 
     async def negative_acknowledge(self, item: Item, delay_seconds: int) -> None:
-        """Nothing: an item of a query goes back by its row; the worker keeps the delay."""
-
-    async def _select(self, selection: Selection) -> tuple[Item, ...]:
-        answer = await self._answered(self._client.query(self._schedule.source_name, **self._params))
-        observed = (answer.time - _EPOCH) // timedelta(microseconds=1)
-        found = (self._item(row, observed) for row in answer.payload[self._schedule.items])
-        free = [item for item in found if not selection.passes_over(item.target)]
-        window = free[: max(self._spread, selection.items_max)]
-        chosen = sorted(random.sample(range(len(window)), min(selection.items_max, len(window))))
-        return tuple(window[position] for position in chosen)
-
-    def _item(self, row: Mapping[str, Any], observed: int) -> Item:
-        entity = self._plan.entity(self._schedule.entity)
-        target: Target = tuple(row[name] for name in entity.storage_key)
-        due = (row[self._schedule.due] - _EPOCH) // timedelta(microseconds=1)
-        revision = row[self._schedule.revision]
-        return Item(self.schedule, due, target, observed, revision, fields=dict(row))
+        """Put the item back where it came from."""
+        await self._source.negative_acknowledge(item, delay_seconds)
 
     async def _send(
         self, scheduled: ScheduledCommand, item: Item, key: str, values: Mapping[str | None, object]
@@ -192,12 +175,6 @@ class SchedulePort:
         kinds = [kind for kind in _KINDS if getattr(scheduled, kind) == answer.outcome]
         # One outcome may stand in several clauses; then its name alone does not tell which.
         return Evidence(answer.outcome, kinds[0] if len(kinds) == 1 else "other")
-
-    async def _answered(self, call: Awaitable[Any]) -> Any:
-        try:
-            return await call
-        except RiffError as error:
-            raise failure_of(error) from None
 
 
 def port_schedule(plan: Plan, schedule: SchedulePlan) -> Schedule:
