@@ -18,6 +18,7 @@ from riffdb.core.stepping import step
 from riffdb.database.callers import OPERATOR, Caller
 from riffdb.database.database import Database
 from riffdb.database.doors import Run
+from riffdb.database.wakeups import Signal, ThreadSignal
 from riffdb.plan import Plan
 from riffdb.storage import open_store
 from riffdb.storage.protocol import Reader, Scan, Store, Transaction
@@ -63,6 +64,10 @@ class GatheringDoor:
         """Wait for the batch."""
         self._waiting.append(work)
         await _Parked()
+
+    def make_signal(self) -> Signal:
+        """A signal that blocks, which nobody waits for."""
+        return ThreadSignal()
 
     def open(self) -> None:
         """Run what waits."""

@@ -10,6 +10,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.records import Capability
 from riffdb.core.suggestions import did_you_mean
 from riffdb.plan import Plan
+from riffdb.storage.protocol import Reader
 
 OPERATOR = ""
 
@@ -40,6 +41,13 @@ def check_capability(capability: Capability | None, time: int) -> Capability:
     if capability.expires_at is not None and capability.expires_at <= time:
         raise RiffError("RDB-E-UNAUTHENTICATED", "the token has expired")
     return capability
+
+
+async def check_token(reader: Reader, caller: Caller) -> None:
+    """Refuse a caller whose capability does not hold any more; who opened the file needs none."""
+    if caller.token_hash is not None:
+        known = await reader.capabilities({caller.token_hash})
+        check_capability(known.get(caller.token_hash), await reader.time())
 
 
 def check_command(plan: Plan, caller: Caller, name: str) -> None:

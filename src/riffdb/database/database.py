@@ -14,7 +14,7 @@ from riffdb.core.limits import BATCH_BYTES_MAX
 from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
-from riffdb.database.callers import Caller, check_capability, check_operator, check_unrestricted
+from riffdb.database.callers import Caller, check_capability, check_operator, check_token, check_unrestricted
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
 from riffdb.database.pipeline import incident, run_commands
@@ -22,9 +22,11 @@ from riffdb.database.provenance import history
 from riffdb.database.reading import run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
+from riffdb.database.waiting import wait_for_growth
+from riffdb.database.wakeups import Wakeups
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
-from riffdb.storage.protocol import Reader, Store, Transaction
+from riffdb.storage.protocol import Store, Transaction
 
 Result = TypeVar("Result")
 
@@ -36,6 +38,7 @@ class Database:
         self._store = store
         self._contract = contract
         self._door = make_door(self._run)
+        self.wakeups = Wakeups(self._door.make_signal)
 
     @classmethod
     async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
@@ -85,7 +88,7 @@ class Database:
         """The stored answer under a key, executing nothing; `RDB-E-ABSENT` if nothing is recorded now."""
         identity = admit_resolve(self.contract, caller, name, values)
         async with self._store.snapshot() as reader:
-            await _check_token(reader, caller)
+            await check_token(reader, caller)
             record = (await reader.answered([identity])).get(identity)
         if record is None:
             raise RiffError("RDB-E-ABSENT", "nothing is recorded under this key now; an earlier call may still commit")
@@ -94,6 +97,10 @@ class Database:
     async def query(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query on one snapshot; the JSON answer."""
         return await run_query(self._store, self.contract, caller, name, values)
+
+    async def wakeup(self, caller: Caller, partition: object, after: object, wait_seconds: object) -> bytes:
+        """`{"generation"}` of a partition in its wire form, once it is above `after`, or after the wait."""
+        return await wait_for_growth(self._store, self.contract, self.wakeups, caller, partition, after, wait_seconds)
 
     async def authenticate(self, token: str, ingress: str) -> Caller:
         """Who holds this token; `RDB-E-UNAUTHENTICATED` if it is unknown, revoked or expired."""
@@ -149,11 +156,12 @@ class Database:
         """The commits that wrote a row, oldest first."""
         check_operator(caller)
         async with self._store.snapshot() as reader:
-            await _check_token(reader, caller)
+            await check_token(reader, caller)
             return await history(reader, self.contract, caller, entity, key)
 
     async def close(self) -> None:
-        """Release the store."""
+        """End every wait, and release the store."""
+        self.wakeups.close()
         await self._store.close()
 
     async def _act(
@@ -165,7 +173,7 @@ class Database:
         check_unrestricted(caller)
 
         async def authorized(transaction: Transaction) -> Result:
-            await _check_token(transaction, caller)
+            await check_token(transaction, caller)
             return await perform(transaction)
 
         act = Act(authorized, committed)
@@ -186,7 +194,7 @@ class Database:
 
     async def _run_commands(self, requests: list[CommandRequest]) -> None:
         try:
-            await run_commands(self._store, self.contract, requests)
+            await run_commands(self._store, self.contract, requests, self.wakeups)
         except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
             told = error if isinstance(error, RiffError) else incident(error, "a batch of commands", is_undone=False)
             for request in requests:
@@ -216,12 +224,6 @@ def _bounded(requests: Sequence[CommandRequest]) -> Iterator[list[CommandRequest
         size += len(request.canonical)
     if batch:
         yield batch
-
-
-async def _check_token(reader: Reader, caller: Caller) -> None:
-    if caller.token_hash is not None:
-        known = await reader.capabilities({caller.token_hash})
-        check_capability(known.get(caller.token_hash), await reader.time())
 
 
 def _with_key(error: RiffError, request: CommandRequest) -> RiffError:

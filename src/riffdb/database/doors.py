@@ -2,7 +2,8 @@
 
 No engine thread and no timer. `ThreadDoor` serves callers on many threads: who finds the engine idle runs the batch for
 all who wait, then hands the lead on. `LoopDoor` serves tasks of one event loop: the batch runs inline on it. Both are
-bounded; a full queue refuses at once. What a batch is and does is the pipeline's affair.
+bounded; a full queue refuses at once. Each makes the signals of those who wait beside it. What a batch is and does is
+the pipeline's affair.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import BATCH_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 from riffdb.core.stepping import step
+from riffdb.database.wakeups import LoopSignal, Signal, ThreadSignal
 
 Run = Callable[[list[Any]], Coroutine[Any, Any, None]]
 
@@ -28,6 +30,10 @@ class Door(Protocol):
 
     async def submit(self, work: Any) -> None:
         """Do the work in some batch, and return when it is settled."""
+        ...
+
+    def make_signal(self) -> Signal:
+        """A signal for those who wait as the door's callers do."""
         ...
 
 
@@ -103,6 +109,10 @@ class ThreadDoor:
         if waiting.error is not None:
             raise waiting.error
 
+    def make_signal(self) -> Signal:
+        """A signal that blocks the thread."""
+        return ThreadSignal()
+
     def _lead(self, own: _Waiting) -> None:
         while not own.is_settled:
             self._gather()
@@ -162,6 +172,10 @@ class LoopDoor:
         if self._runner is None:
             self._runner = loop.create_task(self._run_queue())
         await done
+
+    def make_signal(self) -> Signal:
+        """A signal that suspends the task."""
+        return LoopSignal()
 
     async def _run_queue(self) -> None:
         try:

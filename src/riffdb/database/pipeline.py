@@ -17,16 +17,20 @@ from riffdb.core.layout import Key, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, Head, Identity, SecretPart
 from riffdb.database.admission import CommandRequest
 from riffdb.database.callers import check_capability
-from riffdb.database.contracts import Contract
+from riffdb.database.contracts import Contract, PreparedCommand
 from riffdb.database.guards import found_by, held
 from riffdb.database.overlay import Overlay
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
 from riffdb.database.sealing import seal_services
 from riffdb.database.secrets import secret_hash, secret_part, stored_part
-from riffdb.engine import Guarded, Rows
+from riffdb.database.wakeups import Wakeups
+from riffdb.engine import Evaluation, Guarded, Rows
 from riffdb.storage.protocol import Store, Transaction
 
 logger = logging.getLogger(__name__)
+
+Committed = tuple[bytes, PreparedCommand, Evaluation]
+"""What a command of the batch came to, and in which partition."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,7 @@ class BatchState:
     capabilities: dict[bytes, Capability]
     overlay: Overlay = field(default_factory=Overlay)
     records: list[CommitRecord] = field(default_factory=list)
+    commits: list[Committed] = field(default_factory=list)
     secrets: dict[tuple[bytes, int], SecretPart] = field(default_factory=dict)
 
     def head(self, partition: bytes) -> Head:
@@ -46,14 +51,41 @@ class BatchState:
         return self.heads.get(partition) or Head(partition, 0, 0, EMPTY_CHAIN)
 
 
-async def run_commands(store: Store, contract: Contract, requests: Sequence[CommandRequest]) -> None:
-    """Settle all requests. An error of one is kept in it; a failure of the store is raised and concerns them all."""
+async def run_commands(store: Store, contract: Contract, requests: Sequence[CommandRequest], wakeups: Wakeups) -> None:
+    """Settle all requests, and wake those whom the commits concern.
+
+    An error of one is kept in it; a failure of the store is raised and concerns them all.
+    """
     current = [request for request in requests if request.contract is contract]
     for request in requests:
         request.stale_contract = request.contract is not contract
+    commits: list[Committed] = []
+    try:
+        await _run(store, current, commits)
+    finally:  # also when it is not known whether they are durable: a wakeup in vain harms nobody
+        for partition, topics in _topics(wakeups, commits).items():
+            wakeups.bump(partition, topics)
+
+
+def _topics(wakeups: Wakeups, commits: Sequence[Committed]) -> dict[bytes, set[str]]:
+    """What was changed and emitted in each of the partitions that anybody waits for."""
+    topics: dict[bytes, set[str]] = {}
+    for partition, command, evaluation in commits:
+        if wakeups.is_awaited(partition):
+            of_partition = topics.setdefault(partition, set())
+            entities = command.compiled.slots
+            of_partition.update(
+                f"entity:{entities[change[0]]}" for change in evaluation.changes if change[0] < len(entities)
+            )
+            of_partition.update(f"event:{name}" for name, _ in evaluation.events)
+    return topics
+
+
+async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[Committed]) -> None:
     async with store.transaction() as transaction:
-        state = await _observe(transaction, current)
-        for request in current:
+        state = await _observe(transaction, requests)
+        state.commits = commits
+        for request in requests:
             try:
                 await _settle(transaction, state, request)
             except RiffError as error:
@@ -126,6 +158,7 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     for slot, key, _, after in evaluation.changes:
         state.overlay.change(request.command.tables[slot], key, after)
     state.records.append(record)
+    state.commits.append((request.partition, request.command, evaluation))
     if secret is not None:
         state.secrets[record.partition, sequence] = secret
     state.answered[request.identity] = record

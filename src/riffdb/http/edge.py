@@ -52,6 +52,8 @@ class Edge:
         try:
             started = perf_counter()
             route, response = await self._respond(scope, protocol)
+            if response is None:
+                return
             protocol.response_bytes(response.status, response.headers, response.body)
             if route is not None and route.answer is run_command and response.status == 200:
                 hit("answer.sent")
@@ -65,8 +67,9 @@ class Edge:
                 self._is_idle.set()
 
     async def finish(self) -> None:
-        """Take no further body, and return when every request under way has been answered."""
+        """Take no further body, end every wait, and return when every request under way has been answered."""
         self._is_stopping = True
+        self._database.wakeups.finish()
         for task in self._receiving:
             task.cancel()
         if self._under_way:
@@ -81,7 +84,8 @@ class Edge:
             for task in [task for task, since in self._receiving.items() if since < oldest]:
                 task.cancel()
 
-    async def _respond(self, scope: Scope, protocol: HTTPProtocol) -> tuple[Route | None, Response]:
+    async def _respond(self, scope: Scope, protocol: HTTPProtocol) -> tuple[Route | None, Response | None]:
+        """The route, and the response; None where nobody is there any more to take it."""
         route: Route | None = None
         body = Body(scope.headers, protocol)
         try:
@@ -93,7 +97,10 @@ class Edge:
             content = b""
             if not body.is_done:
                 content = await self._receive(body, body.read(route.body_bytes_max or self._body_bytes_max))
-            response = await route.answer(Request(self._database, caller, parts, content))
+            answering = route.answer(Request(self._database, caller, parts, content))
+            response = await (_while_there(protocol, answering) if route.waits else answering)
+        except _GoneError:
+            return route, None
         except RiffError as error:
             response = problem(error)
         except Exception as error:  # noqa: BLE001  # told and logged as our fault, by its incident id
@@ -122,6 +129,24 @@ class Edge:
             raise RiffError("RDB-E-INPUT", f"the body did not arrive within {seconds} s", path="body") from None
         finally:
             del self._receiving[task]
+
+
+class _GoneError(Exception):
+    """The client went away before there was an answer."""
+
+
+async def _while_there(protocol: HTTPProtocol, answering: Coroutine[Any, Any, Response]) -> Response:
+    """The response, given up as soon as the client goes away."""
+    task = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(protocol.client_disconnect())
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise _GoneError
+        return task.result()
+    finally:
+        for ended in (task, gone):
+            ended.cancel()
 
 
 def _bearer_token(headers: Headers) -> str:

@@ -5,33 +5,38 @@ at; the database checks again in the transaction. What a route needs stands in `
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
-from riffdb.core.errors import RiffError
+from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import PLAN_BYTES_MAX
 from riffdb.database.callers import Caller, check_command, check_operator, check_query
 from riffdb.database.database import Database
 from riffdb.http.administration import create_capability, deploy, history, revoke_capability
-from riffdb.http.bodies import only_member
+from riffdb.http.bodies import check_members, json_object, only_member
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, answer, json_answer
 from riffdb.plan.narrowing import narrowed
 from riffdb.plan.plan import to_json
 
 Authorize = Callable[[Database, Caller, tuple[str, ...]], None]
-Answer = Callable[[Request], Awaitable[Response]]
+Answer = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One address. `authorize` None: open to everybody, without a token. `body_bytes_max` None: the server's limit."""
+    """One address. `authorize` None: open to everybody, without a token. `body_bytes_max` None: the server's limit.
+
+    One that `waits` is given up when its client goes away.
+    """
 
     method: str
     address: str
     authorize: Authorize | None
     answer: Answer
     body_bytes_max: int | None = None
+    waits: bool = False
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -60,6 +65,16 @@ async def run_query(request: Request) -> Response:
     """Run a query."""
     values = only_member(request.body, "params")
     return answer(await request.database.query(request.caller, request.parts[0], values))
+
+
+async def wakeup(request: Request) -> Response:
+    """The generation of a partition, once it has grown or the wait is over."""
+    document = json_object(request.body)
+    check_members(document, ("partition", "after", "wait_seconds"))
+    if document.get("partition") is None:
+        raise input_error("partition", "is missing; name the partition whose growth is waited for")
+    partition, after, seconds = document["partition"], document.get("after"), document.get("wait_seconds", 0)
+    return answer(await request.database.wakeup(request.caller, partition, after, seconds))
 
 
 async def contract(request: Request) -> Response:
@@ -103,6 +118,7 @@ ROUTES = (
     Route("POST", "/v1/commands/{Name}", _command_grant, run_command),
     Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
     Route("POST", "/v1/queries/{Name}", _query_grant, run_query),
+    Route("POST", "/v1/wakeup", _holder, wakeup, waits=True),
     Route("GET", "/v1/contract", _holder, contract),
     Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),
     Route("POST", "/v1/admin/deploy", _operator, deploy, PLAN_BYTES_MAX),

@@ -3,7 +3,7 @@
 Granian's own stubs leave some of it out. Anything that is not here is not used, so that another server could give it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]  # public by the RSGI specification
@@ -44,6 +44,10 @@ class HTTPProtocol(Protocol):
     async def __call__(self) -> bytes: ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    def client_disconnect(self) -> Awaitable[None]:
+        """Ends when the connection does, before there is an answer."""
+        ...
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Hand the whole response to the transport."""
