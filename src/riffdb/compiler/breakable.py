@@ -75,9 +75,8 @@ class _Judge:
         """Whether the row may stop being what the reference names; a key never changes, a unique may."""
         if self._step.kind == "delete":
             return True
-        if self._step.kind == "create" or not reference.unique:
-            return False
-        return any(self._writes(world, reference.target) for world in self._worlds)
+        there = [world for world in self._worlds if self._name not in world.created]
+        return bool(reference.unique) and any(self._writes(world, reference.target) for world in there)
 
     def _moves(self, unique: UniquePlan) -> bool:
         return any(

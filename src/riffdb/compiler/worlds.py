@@ -22,17 +22,18 @@ Entities = dict[str, tuple[EntityPlan, WorkflowPlan | None]]
 
 @dataclass(slots=True)
 class World:
-    """One way: the bindings on it, those of them that are there for sure, their columns (None: not known), and which of
-    these effects wrote."""
+    """One way: the bindings on it, those of them that are there for sure, those that begin their row on it, their
+    columns (None: not known), and which of these effects wrote."""
 
     bound: dict[str, BindStep] = field(default_factory=dict)
     certain: set[str] = field(default_factory=set)
+    created: set[str] = field(default_factory=set)
     columns: dict[tuple[str, str], Expression | None] = field(default_factory=dict)
     written: set[tuple[str, str]] = field(default_factory=set)
 
     def copy(self) -> "World":
         """The same way, to go on from in another direction."""
-        return World(dict(self.bound), set(self.certain), dict(self.columns), set(self.written))
+        return World(dict(self.bound), set(self.certain), set(self.created), dict(self.columns), set(self.written))
 
     def write(self, binding: str, column: str, value: Expression | None) -> None:
         """Let an effect give the column that value."""
@@ -75,10 +76,24 @@ class Ways:
                     for after in self.through(arm.steps, [world.copy() for world in worlds])
                 ]
             case ForStep(steps=steps):
-                after = self.through(steps, [world.copy() for world in worlds])
-                _loosen({place for world in worlds for place in world.columns}, after)
-                return worlds + after
+                return worlds + [after for world in worlds for after in self._looped(steps, world)]
         return worlds
+
+    def _looped(self, steps: tuple[Step, ...], world: World) -> list[World]:
+        """The worlds after a loop that ran; into each run goes what no run changes of the rows outside it."""
+        entry = world.copy()
+        while True:
+            after = self.through(steps, [entry.copy()])
+            changed = [
+                place
+                for place, value in entry.columns.items()
+                if value is not None and any(way.columns[place] != value for way in after)
+            ]
+            if not changed:
+                break
+            entry.columns |= dict.fromkeys(changed)
+        _loosen({place for place, value in world.columns.items() if entry.columns[place] != value}, after)
+        return after
 
     # --- what each step makes of a row ---
 
@@ -103,6 +118,7 @@ class Ways:
         return worlds
 
     def _start(self, step: BindStep, world: World, entity: EntityPlan, workflow: WorkflowPlan | None) -> None:
+        world.created.add(step.name)
         for part in entity.key:
             world.written.add((step.name, part.name))
         for part in entity.fields:
@@ -217,9 +233,9 @@ def _unbounded(kind: Type) -> Type:
     return Type(kind.kind, scale=kind.scale, name=kind.name)
 
 
-def _loosen(outer: set[tuple[str, str]], after: list[World]) -> None:
+def _loosen(changed: set[tuple[str, str]], after: list[World]) -> None:
     """Forget what a loop made of rows outside it, since every element may take another way."""
-    for place in outer & {place for world in after for place in world.written}:
+    for place in changed:
         values = [world.columns[place] for world in after]
         shared = values[0] if all(value == values[0] for value in values) else None
         for world in after:
@@ -232,6 +248,7 @@ def _merged(worlds: list[World]) -> World:
     for other in others:
         merged.bound |= other.bound
         merged.certain &= other.certain
+        merged.created &= other.created
         merged.written |= other.written
         for place, value in other.columns.items():
             if merged.columns.get(place, value) != value:
