@@ -88,9 +88,34 @@ def test_what_an_item_leaves_to_the_next_may_break_a_rule(above: str, body: str,
     [
         ("", ["by_code"]),
         ("set place.code = one", ["by_code", "Note.coded"]),
-        ("decide place { when one == 1 apply { set place.code = null } otherwise apply {} }", ["by_code", "Note.coded"]),
+        (
+            "decide place { when one == 1 apply { set place.code = null } otherwise apply {} }",
+            ["by_code", "Note.coded"],
+        ),
     ],
 )
 def test_a_row_that_only_begins_takes_nothing_from_under_a_reference(body: str, rules: list[str]) -> None:
     row = "init_or_mutate Place(tenant, one) as place initialize { code: one } "
     assert asked_for(row + body, bulk="") == rules
+
+
+def test_the_fence_of_a_created_row_may_be_that_of_its_last_life() -> None:
+    job = """
+      enum State { Ready, Done }
+      entity Job {
+        key (tenant: uuid, id: u64)
+        field state: State
+        field owner: optional<uuid>
+        field until: optional<timestamp>
+        field fence: u64
+        field attempts: u64
+        invariant fresh: fence == 0 || attempts > 0
+        invariant counted: attempts < 5
+      }
+      workflow Life {
+        entity Job state state initial Ready
+        lease hold { owner owner expires_at until fencing_token fence attempts attempts duration_seconds (5, 900) }
+      }
+      bulk command"""
+    row = "create Job(tenant, line.id) as job else Exists {} set job.fence = 0 set job.attempts = 0"
+    assert asked_for(row, bulk=job.removesuffix(" command")) == ["fresh"]

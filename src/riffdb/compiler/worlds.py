@@ -61,7 +61,7 @@ class Ways:
                 return [after for world in worlds for after in self._bound(step, world)]
             case SetStep(binding=binding, field=column, value=value):
                 for world in worlds:
-                    world.write(binding, column, self.value(world, value))
+                    world.write(binding, column, None if self._is_fence(world, step) else self.value(world, value))
             case TransitionStep(binding=binding, workflow=name):
                 for world in worlds:
                     self._move(step, world, binding, name)
@@ -130,6 +130,11 @@ class Ways:
             world.write(step.name, part.name, value)
         for item in step.initialize:
             world.write(step.name, item.name, self.value(world, item.value))
+
+    def _is_fence(self, world: World, step: SetStep) -> bool:
+        """Whether the 0 of a created row stands for the fence of its key's last life."""
+        _, workflow = self._entities[world.bound[step.binding].entity]
+        return workflow is not None and workflow.lease is not None and workflow.lease.fencing_token == step.field
 
     def _move(self, step: TransitionStep, world: World, binding: str, name: str) -> None:
         entity, workflow = self._entities[world.bound[binding].entity]
