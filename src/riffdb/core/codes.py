@@ -25,6 +25,7 @@ CODES: dict[str, Code] = {
     "RDB-E-ABSENT": Code(404, 5, True, "Nothing is recorded under this key now"),
     "RDB-E-METHOD": Code(405, 1, False, "This address takes another method"),
     "RDB-E-IDEMPOTENCY-REUSED": Code(409, 6, False, "The key was used with another input"),
+    "RDB-E-INCARNATION": Code(409, 6, False, "It belongs to another history of the database"),
     "RDB-E-CONTENTION": Code(409, 6, True, "Concurrent changes kept winning"),
     "RDB-E-APPROVAL": Code(409, 4, False, "The change of the contract is not compatible"),
     "RDB-E-TOO-LARGE": Code(413, 1, False, "A limit of size was passed"),

@@ -26,6 +26,20 @@ BODY_DRAIN_BYTES_MAX = 64 << 20
 BODY_WAIT_SECONDS_MAX = 60
 WAIT_SECONDS_MAX = 30
 """How long a call may wait for something to be committed."""
+DELIVERIES_MAX = 8
+"""Deliveries that one call gives."""
+DELIVERY_SECONDS_MIN = 5
+DELIVERY_SECONDS_MAX = 900
+NACK_DELAY_SECONDS_MAX = 3_600
+DELIVERY_ATTEMPTS_MAX = 10
+"""Attempts after which an event is a dead letter."""
+CONSUMERS_MAX = 1_000
+"""Consumers of one partition."""
+CONSUMER_NAME_BYTES_MAX = 128
+UNSETTLED_MAX = 10_000
+"""Deliveries of one consumer that are neither settled nor dead letters."""
+EVENT_RECORDS_MAX = 10_000
+"""Commit records that one look for events reads."""
 PLAN_BYTES_MAX = 16 << 20
 PLAN_DEPTH_MAX = 256
 CAPABILITY_SECONDS_MAX = 315_360_000

@@ -59,6 +59,14 @@ class CommitRecord(NamedTuple):
         return None if self.key is None else (self.partition, self.command, self.key)
 
 
+class EventRecord(NamedTuple):
+    """The events of a commit record: a JSON list of `{"event", "fields"}`, never empty."""
+
+    sequence: int
+    time: int
+    events: str
+
+
 class SecretPart(NamedTuple):
     """What is secret of a commit record, kept apart so that it can be erased while the record stands.
 

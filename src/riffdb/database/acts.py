@@ -20,6 +20,7 @@ from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type, string
 from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.callers import Caller
+from riffdb.database.consumer_rows import CONSUMER_TABLES
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.deploying import allowed_changes
 from riffdb.database.records import EMPTY_CHAIN, chained
@@ -77,10 +78,10 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     changes: tuple[Change, ...] = ()
     if deployed:
         changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
-    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values()])
+    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES])
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
-    head, record = await _system_commit(transaction, contract, caller, "deploy", facts, outcome)
+    head, record = await system_commit(transaction, contract, caller, "deploy", facts, outcome)
     entry = DeployedContract(plan.application, plan.version, contract.hash, text, record.time)
     await transaction.write(Batch(heads=[head], records=[record], contracts=[entry]))
     return contract, Deployment(outcome, changes)
@@ -101,7 +102,7 @@ async def create_capability(
     assert hashed is not None
     principal = _principal(wanted.principal) or f"{role or 'operator'}:{identity[-12:]}"
     facts = {"id": identity, "role": role, "principal": principal, "restricted": partition is not None}
-    head, record = await _system_commit(transaction, contract, caller, "capability.create", facts, "created")
+    head, record = await system_commit(transaction, contract, caller, "capability.create", facts, "created")
     capability = Capability(
         id=identity,
         token_hash=hashed,
@@ -125,7 +126,7 @@ async def revoke_capability(transaction: Transaction, contract: Contract, caller
         raise RiffError("RDB-E-NOT-FOUND", "there is no capability with that id")
     if found.revoked_at is not None:
         return found
-    head, record = await _system_commit(transaction, contract, caller, "capability.revoke", {"id": identity}, "revoked")
+    head, record = await system_commit(transaction, contract, caller, "capability.revoke", {"id": identity}, "revoked")
     revoked = found._replace(revoked_at=record.time)
     await transaction.write(Batch(heads=[head], records=[record], capabilities=[revoked]))
     return revoked
@@ -150,9 +151,10 @@ def _principal(value: object) -> str | None:
     return principal
 
 
-async def _system_commit(
+async def system_commit(
     transaction: Transaction, contract: Contract, caller: Caller, act: str, facts: dict[str, Any], outcome: str
 ) -> tuple[Head, CommitRecord]:
+    """The next record of the system partition, and the head that it makes; to be written with what was done."""
     heads = await transaction.heads({SYSTEM_PARTITION})
     head = heads.get(SYSTEM_PARTITION) or Head(SYSTEM_PARTITION, 0, 0, EMPTY_CHAIN)
     sequence, time = head.sequence + 1, max(await transaction.time(), head.time + 1)

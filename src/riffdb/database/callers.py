@@ -60,6 +60,11 @@ def check_query(plan: Plan, caller: Caller, name: str) -> None:
     _check(plan, caller, "query", name)
 
 
+def check_stream(plan: Plan, caller: Caller, name: str) -> None:
+    """Refuse a stream that the caller may not read, before its parameters are looked at."""
+    _check(plan, caller, "stream", name)
+
+
 def check_operator(caller: Caller) -> None:
     """Refuse everyone but operators."""
     if not caller.is_operator:
@@ -81,12 +86,15 @@ def check_partition(caller: Caller, partition: bytes) -> None:
 
 def _check(plan: Plan, caller: Caller, family: str, name: str) -> None:
     if caller.is_operator or _grants(plan, caller.role, family, name):
-        declared = plan.commands if family == "command" else plan.queries
-        for part in declared:
-            if part.name == name:
-                return
+        names = {
+            "command": [part.name for part in plan.commands],
+            "query": [part.name for part in plan.queries],
+            "stream": [part.name for part in plan.streams],
+        }[family]
+        if name in names:
+            return
         if caller.is_operator:
-            hint = did_you_mean(name, [part.name for part in declared])
+            hint = did_you_mean(name, names)
             raise RiffError("RDB-E-NOT-FOUND", f"the contract has no {family} of that name{hint}")
     raise RiffError("RDB-E-FORBIDDEN", f"the capability does not grant this {family}")
 
@@ -94,5 +102,5 @@ def _check(plan: Plan, caller: Caller, family: str, name: str) -> None:
 def _grants(plan: Plan, role_name: str, family: str, name: str) -> bool:
     for role in plan.roles:
         if role.name == role_name:
-            return name in (role.commands if family == "command" else role.queries)
+            return name in {"command": role.commands, "query": role.queries, "stream": role.streams}[family]
     return False

@@ -20,6 +20,7 @@ from riffdb.core.types import Type
 from riffdb.core.values import decoder, uuid_text
 from riffdb.database.codecs import InputCodec, RowCodec, member_encoder, object_text
 from riffdb.database.layouts import tables, tombstone_table
+from riffdb.database.streams import PreparedStream
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, PayloadField
@@ -79,6 +80,7 @@ class Contract:
         self.tombstones = {entity: tombstone_table(table) for entity, table in self.tables.items()}
         self._commands: dict[str, PreparedCommand] = {}
         self._queries: dict[str, PreparedQuery] = {}
+        self._streams: dict[str, PreparedStream] = {}
 
     def command(self, name: str) -> PreparedCommand:
         """The command of that name, prepared; `KeyError` if there is none."""
@@ -92,6 +94,13 @@ class Contract:
         found = self._queries.get(name)
         if found is None:
             found = self._queries[name] = self._prepare_query(self.plan.query(name))
+        return found
+
+    def stream(self, name: str) -> PreparedStream:
+        """The stream of that name, prepared; `KeyError` if there is none."""
+        found = self._streams.get(name)
+        if found is None:
+            found = self._streams[name] = PreparedStream(self.plan, name, self.enums)
         return found
 
     def entity_named(self, name: str) -> EntityPlan:

@@ -15,6 +15,8 @@ from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
 from riffdb.database.callers import Caller, check_capability, check_operator, check_token, check_unrestricted
+from riffdb.database.consumer_settling import ConsumerRequest, run_consumers
+from riffdb.database.consumers import Consumers
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
 from riffdb.database.pipeline import incident, run_commands
@@ -39,6 +41,7 @@ class Database:
         self._contract = contract
         self._door = make_door(self._run)
         self.wakeups = Wakeups(self._door.make_signal)
+        self._consumers = Consumers(store, lambda: self.contract, self._door, self.wakeups)
 
     @classmethod
     async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
@@ -101,6 +104,101 @@ class Database:
     async def wakeup(self, caller: Caller, partition: object, after: object, wait_seconds: object) -> bytes:
         """`{"generation"}` of a partition in its wire form, once it is above `after`, or after the wait."""
         return await wait_for_growth(self._store, self.contract, self.wakeups, caller, partition, after, wait_seconds)
+
+    async def stream_next(
+        self,
+        caller: Caller,
+        stream: str,
+        params: Mapping[str, object],
+        *,
+        consumer: object,
+        max_items: object = 1,
+        delivery_lease_seconds: object = 30,
+        wait_seconds: object = 0,
+        start: object = "start",
+    ) -> bytes:
+        """Deliveries of a stream to a consumer, which the first call makes: `{"incarnation","deliveries"}`."""
+        return await self._consumers.next(
+            caller,
+            stream,
+            params,
+            consumer=consumer,
+            items=max_items,
+            lease=delivery_lease_seconds,
+            wait=wait_seconds,
+            start=start,
+        )
+
+    async def stream_ack(
+        self,
+        caller: Caller,
+        stream: str,
+        params: Mapping[str, object],
+        *,
+        consumer: object,
+        event_id: object,
+        token: object,
+        incarnation: object,
+    ) -> bytes:
+        """Settle a delivery, named by `consumer`, `event_id`, `token` and `incarnation`: `{"disposition"}`."""
+        named = (consumer, event_id, token, incarnation)
+        return await self._consumers.settle(caller, stream, params, "ack", named)
+
+    async def stream_nack(
+        self,
+        caller: Caller,
+        stream: str,
+        params: Mapping[str, object],
+        *,
+        consumer: object,
+        event_id: object,
+        token: object,
+        incarnation: object,
+        delay_seconds: object = 0,
+    ) -> bytes:
+        """Give a delivery back, to be delivered again after the delay: `{"disposition"}`."""
+        named = (consumer, event_id, token, incarnation)
+        return await self._consumers.settle(caller, stream, params, "nack", named, delay_seconds)
+
+    async def stream_extend(
+        self,
+        caller: Caller,
+        stream: str,
+        params: Mapping[str, object],
+        *,
+        consumer: object,
+        event_id: object,
+        token: object,
+        incarnation: object,
+        seconds: object,
+    ) -> bytes:
+        """Let the lease of a delivery end so many seconds from now: `{"disposition"}`."""
+        named = (consumer, event_id, token, incarnation)
+        return await self._consumers.settle(caller, stream, params, "extend", named, seconds)
+
+    async def stream_status(
+        self, caller: Caller, stream: str, params: Mapping[str, object], *, consumer: object
+    ) -> bytes:
+        """How a consumer stands: checkpoint, lag, unsettled deliveries, dead letters."""
+        return await self._consumers.status(caller, stream, params, consumer)
+
+    async def stream_seek(
+        self, caller: Caller, stream: str, params: Mapping[str, object], *, consumer: object, to: object
+    ) -> bytes:
+        """Let a consumer read on at `start`, `now`, an event or a time; `{"read"}`."""
+        return await self._consumers.seek(caller, stream, params, consumer, to)
+
+    async def stream_redrive(
+        self, caller: Caller, stream: str, params: Mapping[str, object], *, consumer: object, event_id: object = None
+    ) -> bytes:
+        """Let one dead letter of a consumer, or all, be delivered again; `{"redriven","dead_letters"}`."""
+        return await self._consumers.redrive(caller, stream, params, consumer, event_id)
+
+    async def stream_retire(
+        self, caller: Caller, stream: str, params: Mapping[str, object], *, consumer: object
+    ) -> bytes:
+        """End a consumer with its deliveries and dead letters."""
+        return await self._consumers.retire(caller, stream, params, consumer)
 
     async def authenticate(self, token: str, ingress: str) -> Caller:
         """Who holds this token; `RDB-E-UNAUTHENTICATED` if it is unknown, revoked or expired."""
@@ -183,14 +281,17 @@ class Database:
         result: Result = act.result
         return result
 
-    async def _run(self, works: list[CommandRequest | Act]) -> None:
-        for _, group in groupby(works, key=type):
+    async def _run(self, works: list[CommandRequest | Act | ConsumerRequest]) -> None:
+        calls = [work for work in works if isinstance(work, ConsumerRequest)]
+        for _, group in groupby([work for work in works if not isinstance(work, ConsumerRequest)], key=type):
             members = list(group)
             for act in members:
                 if isinstance(act, Act):
                     await self._perform(act)
             for batch in _bounded([request for request in members if isinstance(request, CommandRequest)]):
                 await self._run_commands(batch)
+        if calls:
+            await self._run_consumers(calls)
 
     async def _run_commands(self, requests: list[CommandRequest]) -> None:
         try:
@@ -199,6 +300,14 @@ class Database:
             told = error if isinstance(error, RiffError) else incident(error, "a batch of commands", is_undone=False)
             for request in requests:
                 request.error = request.error or _with_key(told, request)
+
+    async def _run_consumers(self, requests: list[ConsumerRequest]) -> None:
+        try:
+            await run_consumers(self._store, self.contract, requests)
+        except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
+            told = error if isinstance(error, RiffError) else incident(error, "a batch of consumers", is_undone=False)
+            for request in requests:
+                request.error = request.error or told
 
     async def _perform(self, act: Act) -> None:
         try:

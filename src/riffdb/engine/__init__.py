@@ -1,6 +1,6 @@
-"""Pure evaluation: a plan becomes one generated function per command and per query.
+"""Pure evaluation: a plan becomes one generated function per command, per query and per stream.
 
-`compile_command` and `compile_query` write Python source over tuple rows and execute it once; the caller keeps what
+The `compile_…` functions write Python source over tuple rows and execute it once; the caller keeps what
 they give. The same inputs, rows, time and sequence always give the same `Evaluation`. Absent: clock, storage,
 randomness, authority, and any check that the compiler has already made.
 """
@@ -10,6 +10,7 @@ from riffdb.engine.evaluation import (
     Change,
     CompiledCommand,
     CompiledQuery,
+    CompiledStream,
     Evaluation,
     Guard,
     Guarded,
@@ -17,11 +18,13 @@ from riffdb.engine.evaluation import (
     Rows,
 )
 from riffdb.engine.queries import compile_query
+from riffdb.engine.streams import compile_stream
 
 __all__ = [
     "Change",
     "CompiledCommand",
     "CompiledQuery",
+    "CompiledStream",
     "Evaluation",
     "Guard",
     "Guarded",
@@ -29,4 +32,5 @@ __all__ = [
     "Rows",
     "compile_command",
     "compile_query",
+    "compile_stream",
 ]

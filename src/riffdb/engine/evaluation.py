@@ -117,3 +117,15 @@ class CompiledQuery:
     ranges: Callable[[tuple[Any, ...], int], tuple[IndexRange, ...]]
     select: Callable[[Sequence[Sequence[Row]]], tuple[tuple[tuple[Any, ...], ...], ...]]
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStream:
+    """A stream as functions: parameters to partition; for each event that has a condition, parameters and the values of
+    the fields that it `reads` to whether the event passes. `source` is the generated text."""
+
+    name: str
+    partition: Callable[[tuple[Any, ...]], Any]
+    reads: Mapping[str, tuple[str, ...]]
+    conditions: Mapping[str, Callable[[tuple[Any, ...], tuple[Any, ...]], bool]]
+    source: str

@@ -80,6 +80,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         """The query of that name; `KeyError` if there is none."""
         return _named(self.queries, name)
 
+    def stream(self, name: str) -> StreamPlan:
+        """The stream of that name; `KeyError` if there is none."""
+        return _named(self.streams, name)
+
     def role(self, name: str) -> RolePlan:
         """The role of that name; `KeyError` if there is none."""
         return _named(self.roles, name)
@@ -97,6 +101,7 @@ Part = TypeVar(
     WorkflowPlan,
     CommandPlan,
     QueryPlan,
+    StreamPlan,
     RolePlan,
     SchedulePlan,
 )

@@ -13,6 +13,8 @@ from riffdb.core.layout import Column, Index, Row, Table
 from riffdb.storage.refusals import index_gone, layout_refused
 
 RESERVED = ("riffdb_", "sqlite_")
+OF_DATABASE = "riffdb__"
+"""Tables that the database keeps beside those of entities; no table of a store begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def additions(known: Mapping[str, Table], wanted: Sequence[Table]) -> list[Addit
     """What is missing of the wanted tables; `RDB-E-APPROVAL` where a known one would have to be laid out anew."""
     found = []
     for table in wanted:
-        if table.name.lower().startswith(RESERVED):
+        if table.name.lower().startswith(RESERVED) and not table.name.startswith(OF_DATABASE):
             raise AssertionError(f"the table name {table.name} belongs to the store")
         old = known.get(table.name)
         if old is None:

@@ -15,7 +15,17 @@ from uuid import uuid4
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.layout import Index, Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, Mutation, SecretPart
+from riffdb.core.records import (
+    Batch,
+    Capability,
+    CommitRecord,
+    DeployedContract,
+    EventRecord,
+    Head,
+    Identity,
+    Mutation,
+    SecretPart,
+)
 from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import additions, check_index, moved_row
 from riffdb.storage.protocol import Scan
@@ -147,6 +157,14 @@ class MemoryReader(View):
     async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
         known = self._state.records.get(partition, {})
         return [known[sequence] for sequence in sorted(known) if sequence > after][: max(limit, 0)]
+
+    @served
+    async def events(self, partition: bytes, after: int, limit: int) -> list[EventRecord]:
+        known = self._state.records.get(partition, {})
+        head = self._state.heads.get(partition)
+        until = min(after + limit, 0 if head is None else head.sequence)
+        found = [known[sequence] for sequence in range(max(after, 0) + 1, until + 1) if sequence in known]
+        return [EventRecord(part.sequence, part.time, part.events) for part in found if part.events != "[]"]
 
     @served
     async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:

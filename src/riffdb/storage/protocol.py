@@ -15,7 +15,16 @@ from typing import Any, Protocol
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Index, Key, Row, Table
-from riffdb.core.records import Batch, Capability, CommitRecord, DeployedContract, Head, Identity, SecretPart
+from riffdb.core.records import (
+    Batch,
+    Capability,
+    CommitRecord,
+    DeployedContract,
+    EventRecord,
+    Head,
+    Identity,
+    SecretPart,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,10 @@ class Reader(Protocol):
 
     async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
         """At most `limit` records of a partition with a sequence above `after`, ascending."""
+        ...
+
+    async def events(self, partition: bytes, after: int, limit: int) -> list[EventRecord]:
+        """Of the `limit` records that follow the sequence `after`, those that have events, ascending."""
         ...
 
     async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:

@@ -122,6 +122,10 @@ RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key"
 NEWEST_KEY = 'SELECT max("key") FROM riffdb_commit WHERE "key" IS NOT NULL'
 RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
 RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
+EVENTS_BETWEEN = (
+    'SELECT sequence, time, events FROM riffdb_commit WHERE "partition" = ? AND sequence > ? AND sequence <= ?'
+    " AND events <> '[]' ORDER BY sequence"
+)
 ADD_RECORD = _insert("riffdb_commit", CommitRecord)
 
 SECRET_OF_SEQUENCE = f'SELECT {_listed(SecretPart)} FROM riffdb_secret WHERE "partition" = ? AND sequence = ?'

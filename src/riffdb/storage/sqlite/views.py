@@ -10,7 +10,8 @@ from typing import Any, Self
 import apsw
 
 from riffdb.core.layout import Key, Row, Table
-from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, Identity, SecretPart
+from riffdb.core.limits import I64_MAX
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, EventRecord, Head, Identity, SecretPart
 from riffdb.storage.layouts import check_index
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite import statements as sql
@@ -65,6 +66,11 @@ class SqliteReader(View):
     @served
     async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:
         return [CommitRecord(*row) for row in self._all(sql.RECORDS_AFTER, (partition, after, max(limit, 0)))]
+
+    @served
+    async def events(self, partition: bytes, after: int, limit: int) -> list[EventRecord]:
+        rows = self._all(sql.EVENTS_BETWEEN, (partition, after, min(after + limit, I64_MAX)))
+        return [EventRecord(*row) for row in rows]
 
     @served
     async def records(self, partition: bytes, sequences: Collection[int]) -> dict[int, CommitRecord]:
