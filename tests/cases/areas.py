@@ -3,7 +3,8 @@
 `diagnostics/RDB-Cnnn-in-words/` shows a mistake in a contract as a person and as a program gets it; `plan/<name>/`
 shows what a contract compiles to, `graph/<name>/` its workflows in every format. A case is an application with a
 `riffdb.toml`, or just `.riff` files, or a `case.toml` whose `application` names the folder of one.
-`compatibility/<kind>/` shows what changed from `old.riff` to `new.riff`, and its class. Paths in outputs are relative
+`compatibility/<kind>/` shows what changed from `old.riff` to `new.riff`, and its class; `format/<name>/` sources and
+their canonical layout. Paths in outputs are relative
 to that folder, so that a case reads the same on every machine. `cli/<name>/` shows command lines, one after the other;
 see `transcripts.py`.
 """
@@ -24,6 +25,7 @@ from riffdb.database.layouts import moved_tables
 from riffdb.plan.changes import RULES
 from riffdb.plan.compatibility import contract_changes
 from riffdb.plan.identity import canonical, declaration_hashes, plan_hash
+from riffdb.syntax.formatting import format_source
 from tests.cases.runner import Area
 from tests.cases.transcripts import cli
 
@@ -102,10 +104,22 @@ def graph(folder: Path) -> Mapping[str, str]:
     return {f"workflows.{name}": f"{form(diagrams)}\n" for name, form in FORMATS.items()}
 
 
+def layouts(folder: Path) -> Mapping[str, str]:
+    """Each source in its canonical layout, which is its own layout."""
+    found = {}
+    for path in sorted(folder.glob("*.riff")):
+        text = format_source(Source(path.name, path.read_bytes().decode())).text
+        assert text is not None, f"{path.name} has errors"
+        assert format_source(Source(path.name, text)).text == text, f"{path.name} is laid out twice"
+        found[path.name] = text
+    return found
+
+
 AREAS: dict[str, Area] = {
     "cli": cli,
     "compatibility": compatibility,
     "diagnostics": diagnostics,
+    "format": layouts,
     "graph": graph,
     "plan": plan,
 }

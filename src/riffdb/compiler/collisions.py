@@ -6,7 +6,7 @@ Absent: names that differ in case alone, which linking reports.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from riffdb.compiler.collector import Collector
@@ -16,6 +16,7 @@ from riffdb.core.spans import Span
 from riffdb.syntax.tree import (
     BinaryExpr,
     CallExpr,
+    CommandDecl,
     ComputedMember,
     EntityDecl,
     FieldMember,
@@ -25,6 +26,7 @@ from riffdb.syntax.tree import (
     OperandClause,
     Outcome,
     Payload,
+    ReimportDecl,
 )
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -50,7 +52,8 @@ def _check(names: Iterable[Name], collector: Collector) -> None:
     for name in names:
         for form in joined(name.text):
             first = firsts.setdefault(form, name)
-            if first.text.lower() == name.text.lower() or name.text in reported:
+            is_told = name.text in reported or first.span is name.span  # two of one key are told where it is declared
+            if is_told or first.text.lower() == name.text.lower():
                 continue
             reported.add(name.text)
             collector.error(
@@ -82,10 +85,21 @@ def _scopes(draft: Draft) -> Iterator[list[Name]]:
     yield from ([part.name for part in query.params] for query in declared.queries.values())
     yield from ([part.name for part in stream.params] for stream in declared.streams.values())
     for command in declared.commands.values():
-        yield [part.name for part in command.inputs if isinstance(part, InputDecl)]
+        yield list(_inputs(command, declared.entities))
         outcomes = list(_outcomes(command))
         yield [outcome.name for outcome in outcomes]
         yield from ([item.name for item in outcome.payload.items] for outcome in outcomes)
+
+
+def _inputs(command: CommandDecl | ReimportDecl, entities: Mapping[str, EntityDecl]) -> Iterator[Name]:
+    """The inputs of a command; those of `input key of` stand where that does."""
+    for part in command.inputs:
+        if isinstance(part, InputDecl):
+            yield part.name
+        elif part.entity.text in entities:
+            for member in entities[part.entity.text].members:
+                if isinstance(member, KeyMember):
+                    yield from (Name(field.name.text, part.entity.span) for field in member.fields)
 
 
 def _columns(entity: EntityDecl) -> list[Name]:
