@@ -1,10 +1,11 @@
 """Texts that the tests of the syntax share, and the ways to look at their trees.
 
 `LISTINGS` and `OPERATIONS` are the founding listings as printed, `EXAMPLE` is the first example of the language page,
-`GRAMMAR` uses every rule of the grammar at least once.
+`GRAMMAR` uses every rule of the grammar at least once. `EXAMPLES` are whole contracts, of applications and of pages.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -13,6 +14,7 @@ from riffdb.core.spans import Source
 from riffdb.syntax import parse
 from riffdb.syntax.tokens import tokenize
 from riffdb.syntax.tree import Name, Tree
+from tests.surface.pages import blocks_of
 
 
 def parsed(text: str) -> Tree:
@@ -58,6 +60,14 @@ def names(tree: Tree) -> list[Name]:
     """Every name of a tree."""
     return [node for node in nodes(tree) if isinstance(node, Name)]
 
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/reference/language.md", "docs/guides/leases-and-fences.md")
+EXAMPLES = {
+    **{path.stem: path.read_text("utf-8") for path in sorted((ROOT / "examples").rglob("*.riff"))},
+    **{block.place: block.text for page in PAGES for block in blocks_of(ROOT / page) if block.language == "riff"},
+}
+"""The examples of the repository: applications, and contracts that pages print."""
 
 LISTINGS = r"""
 contract Printed version 1 {

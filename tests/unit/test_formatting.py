@@ -4,6 +4,7 @@ A unit test, since what must hold is a property of all texts, and cases show but
 """
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 
 from riffdb.core.diagnostics import has_errors
 from riffdb.core.spans import Source
-from riffdb.syntax import parse
+from riffdb.syntax import formatting, parse
 from riffdb.syntax.formatting import WIDTH, format_source
+from riffdb.syntax.lines import Lexeme, Lines
 from riffdb.syntax.tokens import lexemes
 from tests.model.contracts import draw
-from tests.unit.syntax_samples import EXAMPLE, GRAMMAR
+from tests.unit.syntax_samples import EXAMPLE, EXAMPLES, GRAMMAR, LISTINGS
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_201
@@ -75,13 +77,12 @@ def test_the_layout_of_a_file_means_the_same_and_is_its_own_layout(path: Path) -
     check(path.read_bytes().decode())
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.riff")), ids=lambda path: path.name)
-def test_the_examples_are_laid_out(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert formatted(text) == text
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_and_what_pages_print_are_laid_out(name: str) -> None:
+    assert formatted(EXAMPLES[name]) == EXAMPLES[name]
 
 
-@pytest.mark.parametrize("text", [EXAMPLE, GRAMMAR], ids=["example", "grammar"])
+@pytest.mark.parametrize("text", [LISTINGS, EXAMPLE, GRAMMAR], ids=["listings", "example", "grammar"])
 def test_the_layout_of_every_rule_of_the_grammar(text: str) -> None:
     check(text)
 
@@ -146,3 +147,48 @@ def test_nothing_is_laid_out_as_nothing() -> None:
     assert formatted("") == formatted(" \n\n") == ""
     assert formatted("// alone") == "// alone\n"
     assert formatted("\ufeff// alone\r\n\r\n\r\n// twice  ") == "// alone\n\n// twice\n"
+
+
+class Counted(list[Lexeme]):
+    """Lexemes that count how many of them are looked at by place."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looks += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def looks(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many lexemes the layout of a text looks at by place."""
+    counted: list[Counted] = []
+
+    def counting(found: list[Lexeme], lines: Lines) -> list[Lexeme]:
+        counted.append(Counted(split(found, lines)))
+        return counted[-1]
+
+    split = formatting._split
+    with monkeypatch.context() as patch:
+        patch.setattr(formatting, "_split", counting)
+        formatted(text)
+    return sum(found.looks for found in counted)
+
+
+COMMAND = "command C { input a: u64 require x: a > 1 && a < 5 else No { a: a, b: a } return Yes { a: a } }"
+GROWING: dict[str, Callable[[int], str]] = {
+    "comments": lambda count: "// a\n" * count,
+    "commands": lambda count: f"contract A version 1 {{ {COMMAND * count} }}",
+    "items": lambda count: _returning(", ".join(["a: a"] * count)),
+    "comments in a payload": lambda count: _returning("// a\n" * count + "a: a"),
+}
+
+
+def _returning(items: str) -> str:
+    return f"contract A version 1 {{ command C {{ input a: u64 return Yes {{ {items} }} }} }}"
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_twice_the_text_is_twice_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow = GROWING[name]
+    assert looks(grow(400), monkeypatch) <= 2.1 * looks(grow(200), monkeypatch) + 10

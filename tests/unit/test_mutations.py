@@ -17,17 +17,11 @@ from riffdb.compiler import Compilation, compile
 from riffdb.core.diagnostics import render, to_json
 from riffdb.core.limits import DIAGNOSTICS_MAX
 from riffdb.core.spans import Source
+from riffdb.syntax.formatting import format_source
 from riffdb.syntax.tokens import lexemes
-from tests.surface.pages import blocks_of
-from tests.unit.syntax_samples import EXAMPLE, GRAMMAR, LISTINGS
+from tests.unit.syntax_samples import EXAMPLE, EXAMPLES, GRAMMAR, LISTINGS
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/reference/language.md", "docs/guides/leases-and-fences.md")
-EXAMPLES = {
-    **{path.stem: path.read_text("utf-8") for path in sorted((ROOT / "examples").rglob("*.riff"))},
-    **{block.place: block.text for page in PAGES for block in blocks_of(ROOT / page) if block.language == "riff"},
-}
-"""The examples of the repository: applications, and contracts that pages print."""
 ERRORS_A_DELETION = 1.3
 COUNT = int(os.environ.get("RIFFDB_MUTATIONS", "20000"))
 SEED = int(os.environ.get("RIFFDB_SEED", "20261201"))
@@ -36,13 +30,13 @@ SHARDS = 8
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """Texts to spoil: every example, every sample, every case."""
-    found = [*EXAMPLES.values(), EXAMPLE, GRAMMAR, *LISTINGS]
+    """Texts to spoil: every example, every sample, every case that has two tokens to spoil."""
+    found = [*EXAMPLES.values(), EXAMPLE, GRAMMAR, LISTINGS]
     for path in sorted((ROOT / "tests" / "cases").rglob("*.riff")):
         text = path.read_bytes()
         if len(text) < 6_000:
             found.append(text.decode(errors="replace"))
-    return tuple(found)
+    return tuple(text for text in found if len(tokens(text)) > 1)
 
 
 def tokens(text: str) -> list[tuple[int, str]]:
@@ -59,6 +53,12 @@ def looked_at(text: str) -> Compilation:
         assert render(diagnostic) and json.dumps(to_json(diagnostic))
         assert 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
     return compilation
+
+
+def test_every_text_of_the_corpus_is_a_text_to_spoil() -> None:
+    assert len(corpus()) > 300
+    assert min(len(tokens(text)) for text in corpus()) > 1
+    assert sum(len(tokens(text)) > 20 for text in corpus()) > 300
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -166,6 +166,8 @@ def test_a_text_with_anything_in_it_is_told_what_is_wrong(shard: int) -> None:
                 text = chance.choice(SPOILERS)(text, chance)
         try:
             looked_at(text)
+            layout = format_source(Source("spoilt.riff", text)).text
+            assert layout is None or format_source(Source("spoilt.riff", layout)).text == layout
         except BaseException as error:
             raise AssertionError(f"seed {SEED}, mutation {number}:\n{text!r}") from error
 

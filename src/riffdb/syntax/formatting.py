@@ -6,6 +6,7 @@ One empty line at most stands where the author put some, and always around what 
 Absent: a source with a mistake in its syntax, which has no layout.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from riffdb.core.diagnostics import Diagnostic, has_errors
@@ -36,7 +37,8 @@ def format_source(source: Source) -> Formatted:
     tokens = [lexeme for lexeme in found if lexeme[0] not in ("comment", "doc")]
     lines = lines_of(tree, tokens)
     angles = frozenset(offset for start, end in lines.types for offset in (start, end - 1))
-    return Formatted(_Layout(source.text, _split(found, lines), lines, angles=angles).text())
+    split = _split(found, lines)
+    return Formatted(_Layout(source.text, split, _following(split), lines, angles=angles).text())
 
 
 def _split(found: list[Lexeme], lines: Lines) -> list[Lexeme]:
@@ -51,10 +53,24 @@ def _split(found: list[Lexeme], lines: Lines) -> list[Lexeme]:
     return split
 
 
+def _following(found: list[Lexeme]) -> list[Lexeme]:
+    """For each lexeme the next one, it or one behind it, that is no comment; found from behind, in one pass."""
+    following = found[-1]
+    nearest: list[Lexeme] = []
+    for lexeme in reversed(found):
+        if lexeme[0] not in ("comment", "doc"):
+            following = lexeme
+        nearest.append(following)
+    nearest.reverse()
+    return nearest
+
+
 @dataclass(slots=True)
 class _Layout:
     source: str
     lexemes: list[Lexeme]
+    following: list[Lexeme]
+    """For each lexeme the next one that is no comment."""
     lines: Lines
     out: list[str] = field(default_factory=list)
     column: int = 0
@@ -99,7 +115,7 @@ class _Layout:
         if previous is not None and gap == 0 and previous[0] not in ("comment", "doc"):
             self._write(f"  {text}")
             return
-        following = next(part for part in self.lexemes[index:] if part[0] not in ("comment", "doc"))
+        following = self.following[index]
         is_first = not self.is_behind_comment or gap > 1
         self.is_behind_comment = True
         self._new_line(self._indent_of_comment(following), self._is_apart(previous, following, gap, is_first))
@@ -144,9 +160,9 @@ class _Layout:
         """Break a payload whole, an item a line, if its first item stands on a line of its own or it is too long."""
         items, end = self.lines.payloads[start]
         width = self.column + 1
-        for before, following in zip(self.lexemes[index:], self.lexemes[index + 1 :], strict=False):
+        for before, following in self._ahead(index):
             width += len(self._space(before, following)) + len(following[1])
-            if following[2] >= end:
+            if following[2] >= end or width > WIDTH:
                 break
         is_open = self._gap(self.lexemes[index], self.lexemes[index + 1]) > 0
         if items and (is_open or width > WIDTH):
@@ -163,14 +179,18 @@ class _Layout:
         if lexeme[2] not in self.lines.soft:
             return False
         width = self.column + len(self._space(previous, lexeme)) + len(lexeme[1])
-        for before, following in zip(self.lexemes[index:], self.lexemes[index + 1 :], strict=False):
+        for before, following in self._ahead(index):
             start = following[2]
-            if following[0] in ("comment", "doc", "end") or self._gap(before, following):
+            if width > WIDTH or following[0] in ("comment", "doc", "end") or self._gap(before, following):
                 break
             if start in self.lines.starts or start in self.lines.closing or start in self.lines.soft:
                 break
             width += len(self._space(before, following)) + len(following[1])
         return width > WIDTH
+
+    def _ahead(self, index: int) -> Iterator[tuple[Lexeme, Lexeme]]:
+        """Neighbours from a lexeme on, as far as they are asked for: who measures a line stops at its end."""
+        return ((self.lexemes[place], self.lexemes[place + 1]) for place in range(index, len(self.lexemes) - 1))
 
     # --- empty lines and spaces ---
 
