@@ -2,7 +2,8 @@
 
 `dueAt` and `due_at` are both `due_at` in Python and Rust, both `dueAt` in TypeScript, both `DueAt` in Go; and the table
 of `WorkItem` is called as that of `work_item` would be. So the names of one scope differ as words, whatever joins them.
-Absent: names that differ in case alone, which linking reports.
+Absent: names that differ in case alone, which each scope reports (`linking`); names that no client shows, as those of
+bindings, requirements, indexes and rules.
 """
 
 import re
@@ -43,7 +44,7 @@ def check_collisions(draft: Draft, collector: Collector) -> Draft:
 def joined(name: str) -> tuple[str, str]:
     """The forms of a name in languages that join words with `_`, and in those that join them with capitals."""
     words = [word.lower() for word in _WORD.findall(name)]
-    return "_".join(words), "".join(word.capitalize() for word in words)
+    return "_".join(words) or "_", "".join(word.capitalize() for word in words)
 
 
 def _check(names: Iterable[Name], collector: Collector) -> None:
@@ -72,7 +73,9 @@ def _scopes(draft: Draft) -> Iterator[list[Name]]:
         *(record.name for record in declared.records.values()),
         *(entity.name for entity in declared.entities.values()),
         *(event.name for event in declared.events.values()),
+        *(workflow.name for workflow in declared.workflows.values()),
     ]
+    yield from ([part.name for part in workflow.transitions] for workflow in declared.workflows.values())
     yield [part.name for part in declared.commands.values()]
     yield [part.name for part in declared.queries.values()]
     yield [part.name for part in declared.streams.values()]
@@ -82,7 +85,9 @@ def _scopes(draft: Draft) -> Iterator[list[Name]]:
     yield from ([part.name for part in record.fields] for record in declared.records.values())
     yield from (_columns(entity) for entity in declared.entities.values())
     yield from ([part.name for part in event.fields] for event in declared.events.values())
-    yield from ([part.name for part in query.params] for query in declared.queries.values())
+    for query in declared.queries.values():
+        yield [part.name for part in query.params]
+        yield [item.name for item in query.answer.outcome.payload.items] if query.answer is not None else []
     yield from ([part.name for part in stream.params] for stream in declared.streams.values())
     for command in declared.commands.values():
         yield list(_inputs(command, declared.entities))

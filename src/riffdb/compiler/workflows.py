@@ -105,19 +105,23 @@ def _transitions(decl: WorkflowDecl, enum: EnumPlan, collector: Collector) -> li
     for transition in decl.transitions:
         first = seen.setdefault(transition.name.text.lower(), transition)
         if first is not transition:
-            collector.error(
-                "RDB-C407",
-                f"the transition `{transition.name.text}` is declared twice",
-                transition.name.span,
-                related=(Related("first declared here", first.name.span),),
-                help="name all its sources in one `from (…)`, or give it another name",
-            )
+            _report_twice(first.name, transition.name, collector)
             continue
         sources = _sources(transition, enum, collector)
         destination = _variant("RDB-C406", "the destination", transition.destination, enum, collector)
         if sources is not None and destination is not None:
             found.append(TransitionPlan(transition.name.text, sources, destination))
     return found
+
+
+def _report_twice(first: Name, second: Name, collector: Collector) -> None:
+    message = f"the transition `{second.text}` is declared twice"
+    help_text = "name all its sources in one `from (…)`, or give it another name"
+    if first.text != second.text:
+        message = f"`{second.text}` differs from `{first.text}` in case alone"
+        help_text = "give one of the two another name"
+    related = (Related("first declared here", first.span),)
+    collector.error("RDB-C407", message, second.span, related=related, help=help_text)
 
 
 def _sources(transition: TransitionDecl, enum: EnumPlan, collector: Collector) -> tuple[int, ...] | None:
