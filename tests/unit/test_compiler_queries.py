@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from riffdb.client.application import load_application
 from riffdb.compiler import compile
@@ -19,7 +20,7 @@ from riffdb.compiler.access_paths import Demand, choose, index_line, index_name,
 from riffdb.compiler.access_paths import Path as AccessPath
 from riffdb.core.spans import Source
 from riffdb.core.types import U64
-from riffdb.plan.declarations import EntityPlan, FieldPlan, IndexPlan
+from riffdb.plan.declarations import EntityPlan, FieldPlan, IndexPlan, UniquePlan
 
 CASES = Path(__file__).parents[1] / "cases" / "diagnostics"
 COLUMNS = ("p", "k", "a", "b", "c")
@@ -39,12 +40,9 @@ def entity(*indexes: Sequence[tuple[str, bool]]) -> EntityPlan:
     return EntityPlan("E", key, "p", fields, indexes=tuple(plans))
 
 
-def columns_of(plan: EntityPlan, path: AccessPath) -> list[tuple[str, bool]]:
+def columns_of(path: AccessPath) -> list[tuple[str, bool]]:
     """The columns that a path reads."""
-    if not path.index:
-        return [(name, False) for name in plan.storage_key]
-    index = next(index for index in plan.indexes if index.name == path.index)
-    return list(zip(index.columns, index.descending, strict=True))
+    return list(zip(path.index.columns, path.index.descending, strict=True))
 
 
 def in_order(rows: Sequence[dict[str, int]], order: Sequence[tuple[str, bool]]) -> list[Any]:
@@ -52,14 +50,15 @@ def in_order(rows: Sequence[dict[str, int]], order: Sequence[tuple[str, bool]]) 
     return [tuple(-row[name] if descending else row[name] for name, descending in order) for row in rows]
 
 
-def read(plan: EntityPlan, path: AccessPath, demand: Demand) -> list[dict[str, int]]:
+def scanned(path: AccessPath, demand: Demand) -> list[dict[str, int]]:
     """What a store gives for the path: equalities over a prefix, a range of the next column, one direction."""
-    columns = columns_of(plan, path)
+    columns = columns_of(path)
     assert tuple(name for name, _ in columns[: len(path.equal)]) == path.equal
-    if demand.ranged is not None:
-        assert columns[len(path.equal)][0] == demand.ranged
+    assert (path.ranged is None) is not bool(demand.ranged)
     rows = [row for row in ROWS if all(row[name] == 0 for name in path.equal)]
-    rows = [row for row in rows if demand.ranged is None or row[demand.ranged] <= 0]
+    if path.ranged is not None:
+        assert columns[len(path.equal)][0] == path.ranged in demand.ranged
+        rows = [row for row in rows if row[path.ranged] <= 0]
     rows = sorted(rows, key=lambda row: in_order([row], columns))
     return rows[::-1] if path.reverse else rows
 
@@ -69,9 +68,11 @@ orderings = st.lists(
 )
 indexes = st.lists(orderings.map(lambda order: [("p", False), *(part for part in order if part[0] != "p")]), max_size=4)
 demands = st.builds(
-    lambda equal, ranged, order: Demand(("p", *equal), None if ranged in equal else ranged, tuple(order)),
+    lambda equal, ranged, order: Demand(
+        ("p", *equal), tuple(name for name in ranged if name not in equal), tuple(order)
+    ),
     st.lists(st.sampled_from(COLUMNS[1:]), max_size=3, unique=True),
-    st.none() | st.sampled_from(COLUMNS[1:]),
+    st.lists(st.sampled_from(COLUMNS[1:]), max_size=2, unique=True),
     orderings,
 )
 
@@ -82,11 +83,11 @@ def test_a_path_gives_the_rows_in_order(declared: list[list[tuple[str, bool]]], 
     path = choose(plan, demand)
     if path is None:
         return
-    rows = read(plan, path, demand)
+    rows = scanned(path, demand)
     wanted = [
         row
         for row in ROWS
-        if all(row[name] == 0 for name in demand.equal) and (demand.ranged is None or row[demand.ranged] <= 0)
+        if all(row[name] == 0 for name in demand.equal) and (path.ranged is None or row[path.ranged] <= 0)
     ]
     assert sorted(rows, key=str) == sorted(wanted, key=str)
     places = in_order(rows, demand.order)
@@ -104,19 +105,33 @@ def test_the_index_that_is_printed_answers(declared: list[list[tuple[str, bool]]
         assert advice[0] == ("p", False)
 
 
-def test_the_key_comes_first_then_the_first_index_declared() -> None:
+def chosen(plan: EntityPlan, demand: Demand) -> tuple[str, bool] | None:
+    """The name of the index that is chosen, and whether it is read backwards."""
+    path = choose(plan, demand)
+    return None if path is None else (path.index.name, path.reverse)
+
+
+def test_the_key_comes_first_then_the_first_index_declared_then_the_uniques() -> None:
     plan = entity([("p", False), ("a", False)], [("p", False), ("a", False), ("b", False)])
-    assert choose(plan, Demand(("p",), None, (("k", True),))) == AccessPath("", ("p",), reverse=True)
-    assert choose(plan, Demand(("p", "a"), None, (("a", False),))) == AccessPath("i0", ("p", "a"), reverse=False)
-    assert choose(plan, Demand(("p", "a"), None, (("b", True),))) == AccessPath("i1", ("p", "a"), reverse=True)
-    assert choose(plan, Demand(("p",), "b", (("b", False),))) is None
+    plan = structs.replace(plan, uniques=(UniquePlan("u", ("p", "a", "c")),))
+    assert chosen(plan, Demand(("p",), (), (("k", True),))) == ("", True)
+    assert chosen(plan, Demand(("p", "a"), (), (("a", False),))) == ("i0", False)
+    assert chosen(plan, Demand(("p", "a"), (), (("b", True),))) == ("i1", True)
+    assert chosen(plan, Demand(("p", "a"), (), (("c", True), ("k", True)))) == ("u", True)
+    assert chosen(plan, Demand(("p",), ("b",), (("b", False),))) is None
 
 
 def test_a_path_may_mix_directions_only_as_the_index_does() -> None:
     plan = entity([("p", False), ("a", True), ("b", False)])
-    assert choose(plan, Demand(("p",), None, (("a", True), ("b", False)))) == AccessPath("i0", ("p",), reverse=False)
-    assert choose(plan, Demand(("p",), None, (("a", False), ("b", True)))) == AccessPath("i0", ("p",), reverse=True)
-    assert choose(plan, Demand(("p",), None, (("a", False), ("b", False)))) is None
+    assert chosen(plan, Demand(("p",), (), (("a", True), ("b", False)))) == ("i0", False)
+    assert chosen(plan, Demand(("p",), (), (("a", False), ("b", True)))) == ("i0", True)
+    assert chosen(plan, Demand(("p",), (), (("a", False), ("b", False)))) is None
+
+
+def test_of_two_ranges_that_which_the_order_begins_with_is_answered() -> None:
+    plan = entity([("p", False), ("a", False)], [("p", False), ("b", False)])
+    path = choose(plan, Demand(("p",), ("a", "b"), (("b", True),)))
+    assert path is not None and (path.index.name, path.ranged, path.reverse) == ("i1", "b", True)
 
 
 def test_the_line_of_an_index() -> None:

@@ -16,7 +16,7 @@ from tests.surface.processes import ROOT
 PAGES = ROOT / "src" / "riffdb" / "core" / "explanations"
 
 # What the language has and this version does not: an example of a rule about it shows these codes besides its own.
-NOT_YET = {"RDB-C190", "RDB-C690", "RDB-C890"}
+NOT_YET = {"RDB-C190", "RDB-C890"}
 # A file over 1 MiB is no example to print.
 WITHOUT_WRONG_EXAMPLE = {"RDB-C002"}
 

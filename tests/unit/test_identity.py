@@ -32,7 +32,7 @@ TEXT = (QUEUE / "work.riff").read_text("utf-8")
 GOLDEN = {
     "entities.WorkItem": "acfa14d7ee41a0b6d09d527dc5544847030ce8996092bd28ded9718bdb7a4090",
     "commands.ClaimWork": "dfaaf49d3412b4f8a7f2ae861b34d43d7b46a5b14a620aa6cb5ce35a89c6cad9",
-    "queries.DueWork": "c150072d3bd4f6de1487297d284b0bf4bf31e13a0ed92e0d74bae94c104df4d1",
+    "queries.DueWork": "cc035b1a022f3dc95a1795e9eec8410424f89f351d74164b166cb09a4b3a5187",
     "schedules.DueWorkItems": "219cca4ab4871700d17e1e0c744590f84e3b4ba68777a064815fee9c8dac3f32",
 }
 

@@ -1,8 +1,9 @@
-"""Access paths: which index, or the key, answers a query's binding as one range, and which index would if none does.
+"""Access paths: which index, unique or the key answers a query's binding, and which index would if none does.
 
 A path is equalities over a prefix of the columns, then at most one range, read in the columns' order or wholly
-reversed. It answers the condition exactly and in order, or it is no path: nothing is filtered or sorted afterwards.
-Absent: reading the condition, which `conditions` does, and saying what is wrong, which `queries` does.
+reversed. It gives the rows in the order that is asked for: nothing is sorted afterwards.
+Absent: reading the condition, which `conditions` does, the values and cases of a binding (`query_paths`), and saying
+what is wrong, which `advice` does.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -17,45 +18,55 @@ Ordering = tuple[str, bool]
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a binding asks of a path: the columns held equal, in the order of the source with the partition first; the
-    column with a range; the order of the rows."""
+    columns with a range, of which the path answers one; the order of the rows."""
 
     equal: tuple[str, ...]
-    ranged: str | None
+    ranged: tuple[str, ...]
     order: tuple[Ordering, ...]
 
     @property
     def free_order(self) -> tuple[Ordering, ...]:
-        """The order without the columns that are held equal, by which nothing is ordered."""
+        """The order without the columns that are held equal, by which the rows of one range are not ordered."""
         return tuple(part for part in self.order if part[0] not in self.equal)
 
     @property
-    def is_possible(self) -> bool:
-        """Whether any index could answer: the order has to begin where the range is."""
+    def range_column(self) -> str | None:
+        """The column whose range an index would answer: that which begins the order, or the first."""
         order = self.free_order
-        return self.ranged is None or not order or order[0][0] == self.ranged
+        if order and order[0][0] in self.ranged:
+            return order[0][0]
+        return self.ranged[0] if self.ranged else None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether any index could answer: the order has to begin where a range is."""
+        order = self.free_order
+        return not self.ranged or not order or order[0][0] in self.ranged
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The index (empty: the key), its columns that are held equal, in order, and whether it is read backwards."""
+    """The index or unique (empty: the key) with its columns, those that are held equal, the column whose range it
+    answers, and whether it is read backwards."""
 
-    index: str
+    index: IndexPlan
     equal: tuple[str, ...]
+    ranged: str | None
     reverse: bool
 
 
 def choose(entity: EntityPlan, demand: Demand) -> Path | None:
-    """The path that answers the demand: the key if it does, else the first index that does, in the order declared."""
+    """The path that answers the demand: the key if it does, else the first index that does, else the first unique."""
     for index in _candidates(entity):
         held = index.columns[: len(demand.equal)]
         if set(held) != set(demand.equal):
             continue
         rest = tuple(zip(index.columns, index.descending, strict=True))[len(held) :]
-        if demand.ranged is not None and (not rest or rest[0][0] != demand.ranged):
+        if demand.ranged and (not rest or rest[0][0] not in demand.ranged):
             continue
         direction = _direction(rest, demand.free_order)
         if direction is not None:
-            return Path(index.name, held, direction)
+            return Path(index, held, rest[0][0] if demand.ranged else None, direction)
     return None
 
 
@@ -63,6 +74,16 @@ def _candidates(entity: EntityPlan) -> Iterator[IndexPlan]:
     key = entity.storage_key
     yield IndexPlan("", key, (False,) * len(key))
     yield from entity.indexes
+    for unique in entity.uniques:
+        yield with_key(entity, unique.name, [(name, False) for name in unique.columns])
+
+
+def with_key(entity: EntityPlan, name: str, columns: Sequence[Ordering]) -> IndexPlan:
+    """The index over these columns, which ends in the rest of the key."""
+    named = {column for column, _ in columns}
+    rest = tuple(column for column in entity.storage_key if column not in named)
+    directions = (*(descending for _, descending in columns), *(False for _ in rest))
+    return IndexPlan(name, (*(column for column, _ in columns), *rest), directions)
 
 
 def _direction(columns: Sequence[Ordering], order: Sequence[Ordering]) -> bool | None:
@@ -76,9 +97,9 @@ def _direction(columns: Sequence[Ordering], order: Sequence[Ordering]) -> bool |
 def missing_index(entity: EntityPlan, demand: Demand) -> tuple[Ordering, ...]:
     """The columns of the shortest index that would answer the demand; the rest of the key follows by itself."""
     columns: list[Ordering] = [(name, False) for name in demand.equal]
-    order = demand.free_order
-    columns.extend(order or ([] if demand.ranged is None else [(demand.ranged, False)]))
-    return tuple(_without_key_tail(entity, columns, len(demand.equal) + (demand.ranged is not None)))
+    order, ranged = demand.free_order, demand.range_column
+    columns.extend(order or ([] if ranged is None else [(ranged, False)]))
+    return tuple(_without_key_tail(entity, columns, len(demand.equal) + (ranged is not None)))
 
 
 def _without_key_tail(entity: EntityPlan, columns: list[Ordering], keep: int) -> list[Ordering]:

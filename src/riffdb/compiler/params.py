@@ -12,7 +12,6 @@ from riffdb.compiler.draft import Draft
 from riffdb.compiler.expressions import lower_constant
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.typing import lower_type
-from riffdb.core.spans import Span
 from riffdb.core.types import Type
 from riffdb.plan.commands import InputPlan
 from riffdb.syntax.tree import ParamDecl
@@ -43,16 +42,7 @@ def _lower_param(param: ParamDecl, draft: Draft, collector: Collector) -> InputP
     kind = lower_type(param.type, draft.declared, "param", collector)
     if kind is None:
         return None
-    if kind.kind in ("list", "cursor"):
-        not_yet(f"a parameter of type `{param.type.span.text}`", param.type.span, collector)
-        return None
     if param.default is None:
         return InputPlan(param.name.text, kind)
     default = lower_constant(param.default, draft.enums, kind, collector)
     return None if default is None else InputPlan(param.name.text, kind, has_default=True, default=default.value)
-
-
-def not_yet(construct: str, span: Span, collector: Collector) -> None:
-    """Report a construct that the language has and this version does not compile."""
-    help = "leave it out until a later version"
-    collector.error("RDB-C690", f"{construct} is not supported yet", span, help=help)

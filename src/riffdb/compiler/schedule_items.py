@@ -18,7 +18,7 @@ from riffdb.core.spans import Span
 from riffdb.core.types import TIMESTAMP
 from riffdb.plan.commands import SetStep, Step, TransitionStep
 from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime, leaves
-from riffdb.plan.queries import BindingPlan, QueryPlan
+from riffdb.plan.queries import BindingPlan, PathPlan, PrefixPlan, QueryPlan
 from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
 
 
@@ -93,8 +93,18 @@ def query_items(
         message = f"the answer of `{query.name}` has no `{decl.each.text}`"
         collector.unknown("RDB-C820", message, decl.each, [part.name for part in query.payload])
         return None
-    many = next(part for part in query.bindings if part.name == selection.binding)
+    many = next((part for part in query.bindings if part.name == selection.binding), None)
     entity = leased.entity.plan
+    if many is None or many.kind != "many" or selection.is_cursor:
+        message = f"`{decl.each.text}` of `{query.name}` is no list of rows"
+        help = "name a value of the answer that holds the rows of a `many`"
+        collector.error("RDB-C827", message, decl.each.span, help=help)
+        return None
+    if many.cursor:
+        message = f"a schedule reads the first page of its items, and `{many.name}` of `{query.name}` has a cursor"
+        help = "give the schedule a query of its own, without the cursor"
+        collector.error("RDB-C843", message, decl.each.span, help=help)
+        return None
     if many.entity != entity.name:
         collector.error(
             "RDB-C821",
@@ -126,7 +136,7 @@ def check_selection(
     """A schedule's query leaves out rows that are held, and rows whose work is done."""
     statement = next(part for part in written.bindings if part.name.text == many.name)
     place = (Related("the condition", statement.where.span),)
-    if not _excludes_held(many, leased):
+    if not all(_excludes_held(path, leased) for path in many.paths):
         collector.error(
             "RDB-C840",
             f"`{written.name.text}` also selects rows that a worker holds, which every other worker would try in vain",
@@ -134,7 +144,7 @@ def check_selection(
             related=place,
             help=_held_remedy(many, leased, decl),
         )
-    elif _stays_selected(many, run, leased):
+    elif any(_stays_selected(path, run, leased) for path in many.paths):
         collector.error(
             "RDB-C842",
             f"a row that `{run.command.name}` is done with stays in `{written.name.text}`, and comes up again",
@@ -153,30 +163,31 @@ def _held_remedy(many: BindingPlan, leased: Leased, decl: ScheduleDecl) -> str:
     entity = leased.entity.plan
     name = "available_at" if "available_at" not in entity.types else "leasable_at"
     computed = f"computed {name}: timestamp = max({due}, coalesce({expiry}, {due}))"
-    columns = [(column, False) for column in (*_equal_columns(many, leased), name)]
+    columns = [(column, False) for column in (*_equal_columns(many.paths[0], leased), name)]
     index = index_line(index_name(columns, entity.partition, {part.name for part in entity.indexes}), columns)
     return f"add `{computed}` and `{index}` to `{entity.name}`, and let the range be `{name} <= tx.time`"
 
 
-def _range_column(many: BindingPlan, leased: Leased) -> str | None:
-    path = many.paths[0]
+def _columns(path: PathPlan, leased: Leased) -> tuple[str, ...]:
+    """The columns of the index, unique or key that a path reads."""
+    entity = leased.entity.plan
+    columns = {"": entity.storage_key} | {unique.name: unique.columns for unique in entity.uniques}
+    return (columns | {index.name: index.columns for index in entity.indexes})[path.index]
+
+
+def _range_column(path: PathPlan, leased: Leased) -> str | None:
     if path.lower is None and path.upper is None:
         return None
-    entity = leased.entity.plan
-    columns = next((index.columns for index in entity.indexes if index.name == path.index), entity.storage_key)
-    return columns[len(path.prefix)]
+    return _columns(path, leased)[len(path.prefix)]
 
 
-def _equal_columns(many: BindingPlan, leased: Leased) -> dict[str, Expression]:
-    path = many.paths[0]
-    entity = leased.entity.plan
-    columns = next((index.columns for index in entity.indexes if index.name == path.index), entity.storage_key)
-    return dict(zip(columns, (part.values[0] for part in path.prefix), strict=False))
+def _equal_columns(path: PathPlan, leased: Leased) -> dict[str, PrefixPlan]:
+    return dict(zip(_columns(path, leased), path.prefix, strict=False))
 
 
-def _excludes_held(many: BindingPlan, leased: Leased) -> bool:
-    """Whether the range ends at `tx.time`, over the lease's expiry or a computed field that is never before it."""
-    column, upper = _range_column(many, leased), many.paths[0].upper
+def _excludes_held(path: PathPlan, leased: Leased) -> bool:
+    """Whether the ranges end at `tx.time`, over the lease's expiry or a computed field that is never before it."""
+    column, upper = _range_column(path, leased), path.upper
     if column is None or upper is None or not isinstance(upper.value, TransactionTime):
         return False
     expiry = leased.lease.expires_at
@@ -196,16 +207,17 @@ def _covers(expression: Expression, expiry: str) -> bool:
     return False
 
 
-def _stays_selected(many: BindingPlan, run: Scheduled, leased: Leased) -> bool:
+def _stays_selected(path: PathPlan, run: Scheduled, leased: Leased) -> bool:
     """Whether it can be seen that a successful run leaves the row as the condition asks for it."""
     if run.binding.kind == "delete":
         return False
     workflow, lease = leased.workflow, leased.lease
-    asked = set(_asked_fields(many, leased)) - {part.name for part in leased.entity.plan.key}
+    asked = set(_asked_fields(path, leased)) - {part.name for part in leased.entity.plan.key}
     if asked & {lease.fencing_token, lease.attempts}:
         return False
     asked -= {lease.owner, lease.expires_at}
-    state = _equal_columns(many, leased).get(workflow.state)
+    states = _equal_columns(path, leased).get(workflow.state, PrefixPlan()).values
+    selected = {state.value for state in states if isinstance(state, Constant)}
     destinations = {part.name: part.destination for part in workflow.transitions}
 
     def deselects(step: Step) -> bool:
@@ -215,17 +227,17 @@ def _stays_selected(many: BindingPlan, run: Scheduled, leased: Leased) -> bool:
             case TransitionStep(binding=binding, transition=transition):
                 if binding != run.binding.name or workflow.state not in asked:
                     return False
-                return not (isinstance(state, Constant) and state.value == destinations[transition])
+                return destinations[transition] not in selected
         return False
 
     return not is_on_every_path(run.command.steps, deselects)
 
 
-def _asked_fields(many: BindingPlan, leased: Leased) -> Iterator[str]:
+def _asked_fields(path: PathPlan, leased: Leased) -> Iterator[str]:
     """The stored fields that the condition rests on, through computed ones."""
     computed = {part.name: part.expression for part in leased.entity.plan.computed}
-    column = _range_column(many, leased)
-    for name in [*_equal_columns(many, leased), *([] if column is None else [column])]:
+    column = _range_column(path, leased)
+    for name in [*_equal_columns(path, leased), *([] if column is None else [column])]:
         if name in computed:
             yield from (leaf.name for leaf in leaves(computed[name]) if isinstance(leaf, Field))
         else:

@@ -27,9 +27,11 @@ def lower_streams(draft: Draft, collector: Collector) -> Draft:
 
 def _stream(decl: StreamDecl, draft: Draft, collector: Collector) -> StreamPlan | None:
     params = lower_params(decl.params, draft, collector)
-    limits = [part for part in decl.params if part.name.text in params.types and _is_limit(part.name, params)]
+    limits = [part for part in decl.params if part.name.text in params.types and _is_bound(part.name, params)]
     for part in limits:
         message = "a stream has no limit; whoever asks for deliveries says how many"
+        if params.types[part.name.text].kind == "cursor":
+            message = "a stream has no cursor; a consumer's place is kept by the database"
         collector.error("RDB-C703", message, part.type.span, help="leave the parameter out")
     partition = _partition(decl, params, collector)
     names = NameScope("an event of this stream", collector)
@@ -44,8 +46,8 @@ def _stream(decl: StreamDecl, draft: Draft, collector: Collector) -> StreamPlan 
     return StreamPlan(decl.name.text, params.plans, partition, events, decl.doc)
 
 
-def _is_limit(name: Name, params: Params) -> bool:
-    return params.types[name.text].kind == "limit"
+def _is_bound(name: Name, params: Params) -> bool:
+    return params.types[name.text].kind in ("limit", "cursor")
 
 
 def _partition(decl: StreamDecl, params: Params, collector: Collector) -> Param | None:
