@@ -102,7 +102,9 @@ class RetryBudget:
         return random.uniform(0, ceiling)
 
 
-_TRANSIENT = frozenset(["RDB-E-OVERLOADED", "RDB-E-UNAVAILABLE", "RDB-E-CONTENTION", "RDB-E-OUTCOME-UNKNOWN"])
+_TRANSIENT = frozenset(
+    ["RDB-E-OVERLOADED", "RDB-E-UNAVAILABLE", "RDB-E-CONTENTION", "RDB-E-OUTCOME-UNKNOWN", "RDB-E-WATCHES"]
+)
 
 
 class _CommandAnswer(msgspec.Struct):

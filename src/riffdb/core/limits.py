@@ -40,6 +40,14 @@ UNSETTLED_MAX = 10_000
 """Deliveries of one consumer that are neither settled nor dead letters."""
 EVENT_RECORDS_MAX = 10_000
 """Commit records that one look for events reads."""
+WATCHES_MAX = 2_000
+HEARTBEAT_SECONDS = 15
+"""How long a watch is silent at most."""
+WATCH_RING_CHANGES_MAX = 64
+WATCH_RING_BYTES_MAX = 1 << 20
+WATCH_KEEP_SECONDS = 60
+"""How long the changes of a query are kept for those whose watch broke."""
+WATCH_GROUPS_KEPT_MAX = 1_000
 PLAN_BYTES_MAX = 16 << 20
 PLAN_DEPTH_MAX = 256
 CAPABILITY_SECONDS_MAX = 315_360_000

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
-from riffdb.core.limits import BATCH_BYTES_MAX
+from riffdb.core.limits import BATCH_BYTES_MAX, HEARTBEAT_SECONDS
 from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
@@ -26,6 +26,7 @@ from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
 from riffdb.database.waiting import wait_for_growth
 from riffdb.database.wakeups import Wakeups
+from riffdb.database.watching import Watch, Watches
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
 from riffdb.storage.protocol import Store, Transaction
@@ -42,6 +43,7 @@ class Database:
         self._door = make_door(self._run)
         self.wakeups = Wakeups(self._door.make_signal)
         self._consumers = Consumers(store, lambda: self.contract, self._door, self.wakeups)
+        self.watches = Watches(store, self.wakeups, lambda: self.contract)
 
     @classmethod
     async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
@@ -100,6 +102,18 @@ class Database:
     async def query(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query on one snapshot; the JSON answer."""
         return await run_query(self._store, self.contract, caller, name, values)
+
+    def watch(
+        self,
+        caller: Caller,
+        name: str,
+        values: Mapping[str, object],
+        last_event_id: str | None = None,
+        *,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> Watch:
+        """A live query: its answer, and what changes of it; to be closed by whoever reads it."""
+        return self.watches.watch(caller, name, values, last_event_id, heartbeat_seconds)
 
     async def wakeup(self, caller: Caller, partition: object, after: object, wait_seconds: object) -> bytes:
         """`{"generation"}` of a partition in its wire form, once it is above `after`, or after the wait."""
@@ -224,6 +238,7 @@ class Database:
         def serve(deployed: tuple[Contract, Deployment]) -> None:
             if self._contract is None or deployed[1].outcome != "unchanged":
                 self._contract = deployed[0]
+                self.watches.rouse(is_stale=True)
 
         _, deployment = await self._act(caller, lambda transaction: acts.deploy(transaction, plan, caller), serve)
         return deployment
@@ -246,7 +261,9 @@ class Database:
     async def revoke_capability(self, caller: Caller, identity: str) -> dict[str, Any]:
         """End a capability; its facts afterwards."""
         ended = await self._act(
-            caller, lambda transaction: acts.revoke_capability(transaction, self.contract, caller, identity)
+            caller,
+            lambda transaction: acts.revoke_capability(transaction, self.contract, caller, identity),
+            lambda _: self.watches.rouse(),
         )
         return acts.capability_json(ended)
 

@@ -84,24 +84,42 @@ def _resolve(awaited: "asyncio.Future[None]") -> None:
         awaited.set_result(None)
 
 
+class Listener(Protocol):
+    """One whom commits of a partition may concern; None for all topics."""
+
+    @property
+    def partition(self) -> bytes: ...
+
+    @property
+    def topics(self) -> frozenset[str] | None: ...
+
+    def set(self) -> bool:
+        """A commit concerns it; whether that is news. Must neither block nor call `Wakeups`."""
+        ...
+
+
 class Waiter:
     """One who waits, registered while the block runs."""
 
-    __slots__ = ("_wakeups", "partition", "signal", "topics")
+    __slots__ = ("_signal", "_wakeups", "partition", "topics")
 
     def __init__(self, wakeups: "Wakeups", partition: bytes, topics: frozenset[str] | None, signal: Signal) -> None:
         self._wakeups = wakeups
         self.partition = partition
         self.topics = topics
-        self.signal = signal
+        self._signal = signal
+
+    def set(self) -> bool:
+        """A commit concerns it."""
+        return self._signal.set()
 
     async def wait(self, seconds: float) -> bool:
         """Whether it was woken since the last wait, or since it was registered; False once the time is over.
 
         `RDB-E-UNAVAILABLE` when the database is closed meanwhile.
         """
-        is_woken = await self.signal.wait(0 if self._wakeups.is_ending else seconds)
-        return self._wakeups.told(is_woken)
+        is_woken = not self._wakeups.has_ended() and await self._signal.wait(seconds)
+        return is_woken and not self._wakeups.has_ended()
 
     def __enter__(self) -> Self:
         self._wakeups.add(self)
@@ -112,25 +130,25 @@ class Waiter:
 
 
 class Wakeups:
-    """The waiters of one database. `woken` counts how often a commit woke one."""
+    """Who listens to the commits of one database. `woken` counts how often a commit woke one."""
 
     def __init__(self, make_signal: Callable[[], Signal]) -> None:
-        self._make_signal = make_signal
+        self.make_signal = make_signal
         self._mutex = Lock()
-        self._waiting: dict[bytes, dict[Waiter, None]] = {}
+        self._waiting: dict[bytes, dict[Listener, None]] = {}
         self._is_closed = False
-        self.is_ending = False
+        self._is_ending = False
         self.woken = 0
 
     @property
     def waiting(self) -> int:
-        """How many wait now."""
+        """How many listen now."""
         with self._mutex:
-            return sum(len(waiters) for waiters in self._waiting.values())
+            return sum(len(listeners) for listeners in self._waiting.values())
 
     def waiter(self, partition: bytes, topics: frozenset[str] | None = None) -> Waiter:
         """One who waits for these topics of a partition, None for all; to be used in a `with` block."""
-        return Waiter(self, partition, topics, self._make_signal())
+        return Waiter(self, partition, topics, self.make_signal())
 
     def is_awaited(self, partition: bytes) -> bool:
         """Whether anybody waits for anything of the partition."""
@@ -140,13 +158,13 @@ class Wakeups:
         """Wake those of the partition who wait for one of the topics."""
         if partition in self._waiting:
             with self._mutex:
-                for waiter in self._waiting.get(partition, ()):
-                    if waiter.topics is None or not waiter.topics.isdisjoint(topics):
-                        self.woken += waiter.signal.set()
+                for listener in self._waiting.get(partition, ()):
+                    if listener.topics is None or not listener.topics.isdisjoint(topics):
+                        self.woken += listener.set()
 
     def finish(self) -> None:
         """End every wait now as if its time were over, and let none begin: the server stops."""
-        self.is_ending = True
+        self._is_ending = True
         self._rouse()
 
     def close(self) -> None:
@@ -154,28 +172,28 @@ class Wakeups:
         self._is_closed = True
         self.finish()
 
-    def told(self, is_woken: bool) -> bool:
-        """What a waiter is told after its wait."""
+    def has_ended(self) -> bool:
+        """Whether nothing may wait any more; `RDB-E-UNAVAILABLE` if the database is closed."""
         if self._is_closed:
             raise RiffError("RDB-E-UNAVAILABLE", "the database was closed while this waited; open it again")
-        return is_woken and not self.is_ending
+        return self._is_ending
 
-    def add(self, waiter: Waiter) -> None:
-        """Register a waiter."""
+    def add(self, listener: Listener) -> None:
+        """Register a listener."""
         with self._mutex:
-            self._waiting.setdefault(waiter.partition, {})[waiter] = None
+            self._waiting.setdefault(listener.partition, {})[listener] = None
 
-    def remove(self, waiter: Waiter) -> None:
-        """Forget a waiter, and the partition with its last one."""
+    def remove(self, listener: Listener) -> None:
+        """Forget a listener, and the partition with its last one."""
         with self._mutex:
-            waiters = self._waiting.get(waiter.partition)
-            if waiters is not None:
-                waiters.pop(waiter, None)
-                if not waiters:
-                    del self._waiting[waiter.partition]
+            listeners = self._waiting.get(listener.partition)
+            if listeners is not None:
+                listeners.pop(listener, None)
+                if not listeners:
+                    del self._waiting[listener.partition]
 
     def _rouse(self) -> None:
         with self._mutex:
-            for waiters in self._waiting.values():
-                for waiter in waiters:
-                    waiter.signal.set()
+            for listeners in self._waiting.values():
+                for listener in listeners:
+                    listener.set()
