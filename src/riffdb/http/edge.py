@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ from riffdb.core.limits import IDENTIFIER_BYTES_MAX
 from riffdb.database.callers import Caller
 from riffdb.database.database import Database
 from riffdb.http.bodies import Body
+from riffdb.http.connections import Connection, connection_from
+from riffdb.http.live import LiveAnswer, send_events
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, problem
 from riffdb.http.routes import ROUTES, Route, RouteTable, run_command
@@ -34,13 +37,23 @@ class Edge:
     """The RSGI application of one database. It sets `stop` once the store serves nothing more."""
 
     def __init__(
-        self, database: Database, stop: asyncio.Event, *, body_bytes_max: int, body_wait_seconds_max: int
+        self,
+        database: Database,
+        stop: asyncio.Event,
+        *,
+        port: int,
+        body_bytes_max: int,
+        body_wait_seconds_max: int,
+        heartbeat_seconds: float,
     ) -> None:
         self._stop = stop
         self._database = database
         self._table = RouteTable(ROUTES)
         self._body_bytes_max = body_bytes_max
         self._body_wait_seconds_max = body_wait_seconds_max
+        self._port = port
+        self._heartbeat_seconds = heartbeat_seconds
+        self._lasting: set[Connection] = set()
         self._receiving: dict[asyncio.Task[Any], float] = {}
         self._under_way = 0
         self._is_stopping = False
@@ -54,7 +67,10 @@ class Edge:
             route, response = await self._respond(scope, protocol)
             if response is None:
                 return
-            protocol.response_bytes(response.status, response.headers, response.body)
+            if isinstance(response, LiveAnswer):
+                response = await self._send_live(scope, protocol, route, response)
+            else:
+                protocol.response_bytes(response.status, response.headers, response.body)
             if route is not None and route.answer is run_command and response.status == 200:
                 hit("answer.sent")
             if logger.isEnabledFor(logging.INFO):
@@ -70,6 +86,8 @@ class Edge:
         """Take no further body, end every wait, and return when every request under way has been answered."""
         self._is_stopping = True
         self._database.wakeups.finish()
+        for connection in self._lasting:
+            connection.give_up()
         for task in self._receiving:
             task.cancel()
         if self._under_way:
@@ -84,9 +102,10 @@ class Edge:
             for task in [task for task, since in self._receiving.items() if since < oldest]:
                 task.cancel()
 
-    async def _respond(self, scope: Scope, protocol: HTTPProtocol) -> tuple[Route | None, Response | None]:
+    async def _respond(self, scope: Scope, protocol: HTTPProtocol) -> tuple[Route | None, Response | LiveAnswer | None]:
         """The route, and the response; None where nobody is there any more to take it."""
         route: Route | None = None
+        response: Response | LiveAnswer
         body = Body(scope.headers, protocol)
         try:
             route, parts = self._table.find(scope.method, scope.path)
@@ -97,7 +116,10 @@ class Edge:
             content = b""
             if not body.is_done:
                 content = await self._receive(body, body.read(route.body_bytes_max or self._body_bytes_max))
-            answering = route.answer(Request(self._database, caller, parts, content))
+            last_event_id = scope.headers.get("last-event-id")
+            answering = route.answer(
+                Request(self._database, caller, parts, content, last_event_id, self._heartbeat_seconds)
+            )
             response = await (_while_there(protocol, answering) if route.waits else answering)
         except _GoneError:
             return route, None
@@ -109,6 +131,24 @@ class Edge:
             with suppress(RiffError):  # the answer stands, whatever becomes of the rest of the body
                 await self._receive(body, body.drain())
         return route, response
+
+    async def _send_live(
+        self, scope: Scope, protocol: HTTPProtocol, route: Route | None, live: LiveAnswer
+    ) -> LiveAnswer:
+        """Send until the watch, the connection or the server ends."""
+        connection = None
+        try:
+            connection = connection_from(scope.client, self._port, self._heartbeat_seconds)
+            if connection is None:  # it has ended already
+                return live
+            self._lasting.add(connection)
+            code = await send_events(protocol, connection, live.watch, lambda error: _incident(error, route))
+            return replace(live, code=code)
+        finally:
+            live.watch.close()
+            if connection is not None:
+                self._lasting.discard(connection)
+                connection.close()
 
     async def _receive(self, body: Body, receiving: Coroutine[Any, Any, Received]) -> Received:
         """What is received, unless it takes too long or the server stops; the body is left as it is then."""
@@ -135,7 +175,7 @@ class _GoneError(Exception):
     """The client went away before there was an answer."""
 
 
-async def _while_there(protocol: HTTPProtocol, answering: Coroutine[Any, Any, Response]) -> Response:
+async def _while_there(protocol: HTTPProtocol, answering: Coroutine[Any, Any, Received]) -> Received:
     """The response, given up as soon as the client goes away."""
     task = asyncio.ensure_future(answering)
     gone = asyncio.ensure_future(protocol.client_disconnect())
@@ -165,7 +205,7 @@ def _incident(error: Exception, route: Route | None) -> RiffError:
     return RiffError("RDB-E-INTERNAL", f"RiffDB failed (incident {identity})", detail={"incident": identity})
 
 
-def _log(scope: Scope, route: Route | None, response: Response, seconds: float) -> None:
+def _log(scope: Scope, route: Route | None, response: Response | LiveAnswer, seconds: float) -> None:
     address = "-" if route is None else route.address
     method, milliseconds = scope.method[:IDENTIFIER_BYTES_MAX], seconds * 1000
     logger.info("%s %s %d %s %.1f ms", method, address, response.status, response.code, milliseconds)

@@ -5,15 +5,21 @@ Nothing of the transport is left in it, so a route is a function of this value a
 
 from dataclasses import dataclass
 
+from riffdb.core.limits import HEARTBEAT_SECONDS
 from riffdb.database.callers import Caller
 from riffdb.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`parts`: the variable parts of the address, percent-decoded. `caller` is nobody's on an open route."""
+    """`parts`: the variable parts of the address, percent-decoded. `caller` is nobody's on an open route.
+
+    `last_event_id` and `heartbeat_seconds` are for answers that last.
+    """
 
     database: Database
     caller: Caller
     parts: tuple[str, ...]
     body: bytes
+    last_event_id: str | None = None
+    heartbeat_seconds: float = HEARTBEAT_SECONDS

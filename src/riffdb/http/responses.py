@@ -25,6 +25,8 @@ def _headers(content_type: str) -> Headers:
 _JSON = _headers("application/json")
 _LINES = _headers("application/x-ndjson")
 _PROBLEM = _headers("application/problem+json")
+EVENTS = [*_headers("text/event-stream"), ("x-accel-buffering", "no")]
+"""The headers of an answer that lasts; the last one asks a proxy to hold nothing back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,12 @@ def problem(error: RiffError) -> Response:
         headers.append(("allow", str(error.detail["allow"])))
     elif status in (429, 503):
         headers.append(("retry-after", str(error.detail.get("retry_after", 1))))
-    return Response(status, headers, _encode(error.to_json()), error.code)
+    return Response(status, headers, problem_json(error), error.code)
+
+
+def problem_json(error: RiffError) -> bytes:
+    """The problem document alone."""
+    return _encode(error.to_json())
 
 
 def _encode(value: object) -> bytes:

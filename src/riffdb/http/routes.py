@@ -15,13 +15,14 @@ from riffdb.database.callers import Caller, check_command, check_operator, check
 from riffdb.database.database import Database
 from riffdb.http.administration import create_capability, deploy, history, revoke_capability
 from riffdb.http.bodies import check_members, json_object, only_member
+from riffdb.http.live import LiveAnswer
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, answer, json_answer
 from riffdb.plan.narrowing import narrowed
 from riffdb.plan.plan import to_json
 
 Authorize = Callable[[Database, Caller, tuple[str, ...]], None]
-Answer = Callable[[Request], Coroutine[Any, Any, Response]]
+Answer = Callable[[Request], Coroutine[Any, Any, Response | LiveAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,20 @@ async def run_query(request: Request) -> Response:
     """Run a query."""
     values = only_member(request.body, "params")
     return answer(await request.database.query(request.caller, request.parts[0], values))
+
+
+async def watch_query(request: Request) -> LiveAnswer:
+    """Watch a query: its answer, and what changes of it, as server-sent events."""
+    values = only_member(request.body, "params")
+    return LiveAnswer(
+        request.database.watch(
+            request.caller,
+            request.parts[0],
+            values,
+            request.last_event_id,
+            heartbeat_seconds=request.heartbeat_seconds,
+        )
+    )
 
 
 async def wakeup(request: Request) -> Response:
@@ -118,6 +133,7 @@ ROUTES = (
     Route("POST", "/v1/commands/{Name}", _command_grant, run_command),
     Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
     Route("POST", "/v1/queries/{Name}", _query_grant, run_query),
+    Route("POST", "/v1/queries/{Name}/watch", _query_grant, watch_query),
     Route("POST", "/v1/wakeup", _holder, wakeup, waits=True),
     Route("GET", "/v1/contract", _holder, contract),
     Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),

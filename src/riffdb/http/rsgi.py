@@ -8,7 +8,7 @@ from typing import Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]  # public by the RSGI specification
 
-__all__ = ["HTTPProtocol", "Headers", "ProtocolClosed", "Scope"]
+__all__ = ["HTTPProtocol", "Headers", "ProtocolClosed", "Scope", "StreamTransport"]
 
 
 class Headers(Protocol):
@@ -26,16 +26,27 @@ class Headers(Protocol):
 
 
 class Scope(Protocol):
-    """The request line and headers; `path` is percent-decoded."""
+    """The request line and headers; `path` is percent-decoded, `client` is HOST:PORT."""
 
     @property
     def method(self) -> str: ...
+
+    @property
+    def client(self) -> str: ...
 
     @property
     def path(self) -> str: ...
 
     @property
     def headers(self) -> Headers: ...
+
+
+class StreamTransport(Protocol):
+    """The body of a response that lasts."""
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Keep these bytes until they are sent, however long that takes; `ProtocolClosed` if they cannot be."""
+        ...
 
 
 class HTTPProtocol(Protocol):
@@ -46,9 +57,13 @@ class HTTPProtocol(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     def client_disconnect(self) -> Awaitable[None]:
-        """Ends when the connection does, before there is an answer."""
+        """Ends when the connection does, before the answer is whole."""
         ...
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Hand the whole response to the transport."""
+        ...
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> StreamTransport:
+        """Begin a response that lasts; it ends when the application does."""
         ...

@@ -23,7 +23,14 @@ from granian.net import SocketHolder  # type: ignore[attr-defined]  # how grania
 from granian.server.embed import Server
 
 from riffdb.core.errors import RiffError
-from riffdb.core.limits import BODY_BYTES_MAX, BODY_WAIT_SECONDS_MAX, CONNECTIONS_MAX, HEAD_BYTES_MAX
+from riffdb.core.limits import (
+    BODY_BYTES_MAX,
+    BODY_WAIT_SECONDS_MAX,
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    HEARTBEAT_SECONDS,
+    WATCHES_MAX,
+)
 from riffdb.database.database import Database
 from riffdb.http.edge import Edge
 from riffdb.http.listening import BACKLOG, open_socket, url_of
@@ -34,6 +41,7 @@ LINGER_SECONDS_MAX = 3
 FILES_RESERVED = 128
 """File descriptors that connections leave to the store and to Python."""
 
+_FILES_WANTED = CONNECTIONS_MAX + WATCHES_MAX
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Incremental: anything else would close the handlers that the process has. Granian's records go to the root logger.
 _LOGGING = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {"_granian": {}}}
@@ -45,6 +53,8 @@ async def serve(
     *,
     on_ready: Callable[[str], None],
     body_bytes_max: int = BODY_BYTES_MAX,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    watches_max: int = WATCHES_MAX,
     allow_public: bool = False,
 ) -> None:
     """Serve the database at `HOST:PORT` until SIGTERM or SIGINT; a second signal ends the process at once.
@@ -56,7 +66,14 @@ async def serve(
     _raise_files_max()
     with _stopping_signals(stop):
         await serve_until(
-            stop, database, listen, on_ready=on_ready, body_bytes_max=body_bytes_max, allow_public=allow_public
+            stop,
+            database,
+            listen,
+            on_ready=on_ready,
+            body_bytes_max=body_bytes_max,
+            heartbeat_seconds=heartbeat_seconds,
+            watches_max=watches_max,
+            allow_public=allow_public,
         )
 
 
@@ -68,13 +85,23 @@ async def serve_until(
     on_ready: Callable[[str], None],
     body_bytes_max: int = BODY_BYTES_MAX,
     body_wait_seconds_max: int = BODY_WAIT_SECONDS_MAX,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    watches_max: int = WATCHES_MAX,
     allow_public: bool = False,
 ) -> None:
     """Serve until `stop` is set; as `serve`, but without signals, so that any thread's loop can run it."""
     listening = open_socket(listen, allow_public=allow_public)
     url, address = url_of(listening), listening.getsockname()
-    edge = Edge(database, stop, body_bytes_max=body_bytes_max, body_wait_seconds_max=body_wait_seconds_max)
-    transport = _Transport(edge, listening)
+    database.watches.watches_max = min(watches_max, _files_free() // 3)
+    edge = Edge(
+        database,
+        stop,
+        port=address[1],
+        body_bytes_max=body_bytes_max,
+        body_wait_seconds_max=body_wait_seconds_max,
+        heartbeat_seconds=heartbeat_seconds,
+    )
+    transport = _Transport(edge, listening, database.watches.watches_max)
     loop = asyncio.get_running_loop()
     transporting = loop.create_task(transport.serve())
     watching = loop.create_task(edge.watch())
@@ -96,14 +123,14 @@ async def serve_until(
 class _Transport(Server):
     """Granian's embedded server over a socket of ours: it would share the port with others and tell none for port 0."""
 
-    def __init__(self, edge: Edge, listening: socket.socket) -> None:
+    def __init__(self, edge: Edge, listening: socket.socket, watches_max: int) -> None:
         super().__init__(
             target=edge,
             http=HTTPModes.http1,
             websockets=False,
             http1_settings=HTTP1Settings(max_buffer_size=HEAD_BYTES_MAX),
             backlog=BACKLOG,
-            backpressure=_connections_max(),
+            backpressure=max(1, min(CONNECTIONS_MAX, _files_free() - watches_max)),
             log_dictconfig=_LOGGING,
             log_level=LogLevels.error,
         )
@@ -119,16 +146,18 @@ class _Transport(Server):
         self.main_loop_interrupt.set()
 
 
-def _connections_max() -> int:
-    """How many connections are taken at once, so that the store never lacks a file descriptor; others wait."""
+def _files_free() -> int:
+    """How many descriptors connections may take, one each and two where a watch lasts, so that the store never lacks
+    one; connections beyond that wait."""
     files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CONNECTIONS_MAX if files_max < 0 else max(1, min(CONNECTIONS_MAX, files_max - FILES_RESERVED))
+    return _FILES_WANTED if files_max < 0 else files_max - FILES_RESERVED
 
 
 def _raise_files_max() -> None:
     """Ask for the descriptors that all connections need, as far as the system lets this process have them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS_MAX + FILES_RESERVED if hard < 0 else min(hard, CONNECTIONS_MAX + FILES_RESERVED)
+    wanted = _FILES_WANTED + FILES_RESERVED
+    wanted = wanted if hard < 0 else min(hard, wanted)
     if 0 <= soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
