@@ -60,6 +60,10 @@ conformance: install ## the suite that every store passes
 bench: install ## measure this machine; figures also in bench/results.json
 	@$(BIN)/python -m tools.bench
 
+.PHONY: kills
+kills: install ## kill servers and consumers, twenty times at each place: make kills times=20
+	RIFFDB_KILLS=$(or $(times),20) $(BIN)/pytest --quiet tests/surface/test_consumer_kills.py
+
 .PHONY: twin
 twin: install ## the slow twin over many more commands: make twin commands=1000000 seed=1000
 	@$(BIN)/python -m tests.model.campaign $(or $(commands),50000) $(or $(seed),1000)

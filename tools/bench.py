@@ -1,6 +1,6 @@
 """`make bench`: durable commands a second through `db.command`, beside the bare statements that write the same rows.
 
-How long contracts take to compile is measured beside it.
+How long contracts take to compile is measured beside it, and what `bench_consumers` has.
 
 One run measures everything in turn, round by round, so that a machine whose speed drifts shifts all figures alike;
 quote medians and ratios. A round claims items with `ClaimWork` from 1, 8 and 32 threads, then replays the very rows
@@ -33,6 +33,7 @@ import riffdb
 import riffdb.aio
 from riffdb.compiler import compile as compile_sources
 from riffdb.core.spans import Source
+from tools.bench_consumers import IDLE_POLLS, measure_consumers, measure_idle_polls
 from tools.large_contracts import large_contract
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,7 +221,7 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def report(figures: Figures, compiling: Figures) -> None:
+def report(figures: Figures, compiling: Figures, idle: dict[str, float]) -> None:
     """Print the table and keep the figures."""
     print(f"{'series':<36}{'median/s':>10}{'min':>9}{'max':>9}")
     for series, rates in figures.rates.items():
@@ -245,6 +246,8 @@ def report(figures: Figures, compiling: Figures) -> None:
     print()
     for name, ratio in ratios.items():
         print(f"{name:<36}{ratio:>10.2f}")
+    processor, written = idle["processor_ms_a_second"], idle["bytes_written"]
+    print(f"\n{IDLE_POLLS} idle long polls: {processor:.1f} ms of the processor a second, {written:.0f} bytes written")
     RESULTS.parent.mkdir(exist_ok=True)
     facts = {
         "python": platform.python_version(),
@@ -253,6 +256,7 @@ def report(figures: Figures, compiling: Figures) -> None:
         "rates": figures.rates,
         "compiling_seconds": compiling.rates,
         "ratios": ratios,
+        "idle_polls": idle,
     }
     RESULTS.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
@@ -264,9 +268,11 @@ def main() -> None:
         for number in range(1, ROUNDS + 1):
             for callers in CALLERS:
                 measure_callers(figures, Path(folder), callers)
+            measure_consumers(figures.add, Path(folder), APPLICATION)
             measure_compiling(compiling, Path(folder))
             print(f"round {number} of {ROUNDS} done", flush=True)
-    report(figures, compiling)
+        idle = measure_idle_polls(Path(folder), APPLICATION)
+    report(figures, compiling, idle)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from riffdb.client.answers import Answer, Commit, QueryAnswer, WorkflowSuccessorRevision
     from riffdb.client.blocking import connect
     from riffdb.client.calls import AsyncClient, Client
+    from riffdb.client.consuming import AsyncConsumer, AsyncDelivery, Consumer, Delivery
     from riffdb.client.opening import open
     from riffdb.core.errors import RiffError
 
@@ -20,8 +21,12 @@ __version__ = "0.1.0"
 _PLACES = {
     "Answer": "riffdb.client.answers",
     "AsyncClient": "riffdb.client.calls",
+    "AsyncConsumer": "riffdb.client.consuming",
+    "AsyncDelivery": "riffdb.client.consuming",
     "Client": "riffdb.client.calls",
     "Commit": "riffdb.client.answers",
+    "Consumer": "riffdb.client.consuming",
+    "Delivery": "riffdb.client.consuming",
     "QueryAnswer": "riffdb.client.answers",
     "RiffError": "riffdb.core.errors",
     "WorkflowSuccessorRevision": "riffdb.client.answers",
@@ -32,8 +37,12 @@ _PLACES = {
 __all__ = [
     "Answer",
     "AsyncClient",
+    "AsyncConsumer",
+    "AsyncDelivery",
     "Client",
     "Commit",
+    "Consumer",
+    "Delivery",
     "QueryAnswer",
     "RiffError",
     "WorkflowSuccessorRevision",

@@ -2,7 +2,8 @@
 
 from riffdb.client.answers import Answer, QueryAnswer
 from riffdb.client.calls import AsyncClient
+from riffdb.client.consuming import AsyncConsumer, AsyncDelivery
 from riffdb.client.opening import open_async as open
 from riffdb.client.suspending import connect
 
-__all__ = ["Answer", "AsyncClient", "QueryAnswer", "connect", "open"]
+__all__ = ["Answer", "AsyncClient", "AsyncConsumer", "AsyncDelivery", "QueryAnswer", "connect", "open"]

@@ -5,7 +5,7 @@ The remote ones speak to a real server. What comes back must be the same values,
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import StrEnum
@@ -19,14 +19,11 @@ from msgspec import structs
 import riffdb
 import riffdb.aio
 from riffdb.client.application import compiled_plan
-from riffdb.client.calls import AsyncClient, Client
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import I64_MAX, I64_MIN, U64_MAX
-from riffdb.core.stepping import step
 from riffdb.plan.changes import RULES, Deployment, change_of
-from riffdb.storage import open_store
 from tests.conformance.databases import QUEUE
-from tests.surface.http_server import running
+from tests.conformance.ways import KINDS, Way, opened
 
 CONTRACT = """
 contract Things version 1 {
@@ -171,33 +168,6 @@ GREATEST: dict[str, Any] = {
 NAME = "a/b ../%2F?ä"
 
 
-class Way:
-    """A client of one kind, an operator's; calls wait for their end."""
-
-    def __init__(self, client: Client | AsyncClient, runner: asyncio.Runner) -> None:
-        self.client = client
-        self._runner = runner
-
-    def call(self, name: str, /, *args: object, **kwargs: object) -> Any:
-        """Call a method of the client."""
-
-        async def calling() -> Any:
-            called = getattr(self.client, name)(*args, **kwargs)
-            return await called if isinstance(called, Awaitable) else called
-
-        return self._runner.run(calling())
-
-    def make(self, values: dict[str, Any], **changes: object) -> Any:
-        """Run `MakeThing`."""
-        return self.call("command", "MakeThing", **({"owner": OWNER, "name": NAME, "pin": "1234"} | values | changes))
-
-    def refusal(self, name: str, /, *args: object, **kwargs: object) -> RiffError:
-        """The error that a call ends with."""
-        with pytest.raises(RiffError) as caught:
-            self.call(name, *args, **kwargs)
-        return caught.value
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("things")
@@ -206,21 +176,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=["open", "aio.open", "connect", "aio.connect"])
+@pytest.fixture(params=KINDS)
 def way(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Iterator[Way]:
-    url = f"sqlite:{tmp_path / 'things.db'}"
-    with asyncio.Runner() as runner:
-        if request.param.endswith("open"):
-            opened = runner.run(riffdb.aio.open(url, folder)) if "aio" in request.param else riffdb.open(url, folder)
-            way = Way(opened, runner)
-            yield way
-            way.call("close")
-        else:
-            with running(step(open_store(url)), plan=compiled_plan(folder)) as here:
-                connect = riffdb.aio.connect if "aio" in request.param else riffdb.connect
-                way = Way(connect(here.server.url, here.server.operator), runner)
-                yield way
-                way.call("close")
+    with opened(request.param, f"sqlite:{tmp_path / 'things.db'}", folder) as way:
+        yield way
+
+
+def make(way: Way, values: dict[str, Any], **changes: object) -> Any:
+    """Run `MakeThing`."""
+    return way.call("command", "MakeThing", **({"owner": OWNER, "name": NAME, "pin": "1234"} | values | changes))
 
 
 def same(found: Any, expected: dict[str, Any]) -> None:
@@ -232,7 +196,7 @@ def same(found: Any, expected: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("values", [LEAST, GREATEST], ids=["least", "greatest"])
 def test_native_values_go_in_and_come_out(way: Way, values: dict[str, Any]) -> None:
-    made = way.make(values, request_key="k")
+    made = make(way, values, request_key="k")
     assert (made.outcome, made.is_success, made.replayed) == ("Made", True, False)
     row = made.payload["thing"]
     same(row, values | {"owner": OWNER, "name": NAME, "revision": 1})
@@ -243,13 +207,13 @@ def test_native_values_go_in_and_come_out(way: Way, values: dict[str, Any]) -> N
     queried = way.call("query", "OfColour", owner=OWNER, colour=row["colour"])
     same(queried.payload["things"][0], values | {"name": NAME, "revision": 1})
     same(way.call("command", "Look", owner=OWNER, name=NAME).payload["thing"], values)
-    again = way.make({name: row[name] for name in values}, request_key="k")
+    again = make(way, {name: row[name] for name in values}, request_key="k")
     assert again.replayed, "what came out goes in again"
     assert json.loads(again.raw) == json.loads(made.raw) | {"replayed": True}
 
 
 def test_wire_forms_are_the_same_values(way: Way) -> None:
-    way.make(GREATEST, request_key="k")
+    make(way, GREATEST, request_key="k")
     wire = {
         "owner": str(OWNER).upper(),
         "flag": True,
@@ -262,11 +226,11 @@ def test_wire_forms_are_the_same_values(way: Way) -> None:
         "price": "9" * 36 + ".99",
         "maybe": datetime(2027, 1, 15, 9, 30, 0, 1, tzinfo=timezone(timedelta(minutes=90))),
     }
-    assert way.make(GREATEST | wire, request_key="k").replayed
-    way.make(LEAST | {"price": 5}, name="five", request_key="five")
+    assert make(way, GREATEST | wire, request_key="k").replayed
+    make(way, LEAST | {"price": 5}, name="five", request_key="five")
     for price in ("5", "5.00", Decimal("5.0"), 5):
-        assert way.make(LEAST | {"price": price}, name="five", request_key="five").replayed
-    big = way.make(LEAST | {"price": 10**35}, name="big")
+        assert make(way, LEAST | {"price": price}, name="five", request_key="five").replayed
+    big = make(way, LEAST | {"price": 10**35}, name="big")
     assert big.payload["thing"]["price"] == Decimal(10**35)
 
 
@@ -308,8 +272,8 @@ def test_an_item_that_cannot_be_is_refused_with_its_path(way: Way, change: dict[
 
 
 def test_a_declared_failure_is_an_answer(way: Way) -> None:
-    way.make(LEAST)
-    failed = way.make(GREATEST)
+    make(way, LEAST)
+    failed = make(way, GREATEST)
     assert (failed.outcome, failed.is_success, failed.workflow_revisions) == ("Exists", False, ())
     same(failed.payload["thing"], LEAST)
     missing = way.call("command", "Look", owner=OWNER, name="none")
@@ -317,14 +281,14 @@ def test_a_declared_failure_is_an_answer(way: Way) -> None:
 
 
 def test_a_key_is_made_and_time_ordered(way: Way) -> None:
-    way.make(LEAST)
+    make(way, LEAST)
     raised = [way.call("command", "Raise", owner=OWNER, name=NAME, by=1) for _ in range(3)]
     assert [answer.payload for answer in raised] == [{"unsigned": n, "revision": n + 1} for n in (1, 2, 3)]
     assert [answer.replayed for answer in raised] == [False] * 3
 
 
 def test_a_stored_answer_is_found_by_its_key(way: Way) -> None:
-    made = way.make(LEAST, request_key="k")
+    made = make(way, LEAST, request_key="k")
     found = way.call("resolve", "MakeThing", owner=OWNER, request_key="k")
     assert (found.outcome, found.payload, found.commit, found.replayed) == ("Made", made.payload, made.commit, True)
     absent = way.refusal("resolve", "MakeThing", owner=OWNER, request_key="other")
@@ -370,7 +334,7 @@ def test_what_cannot_be_is_refused_with_its_path(way: Way, changes: dict[str, ob
 
 
 def test_errors_are_the_same_everywhere(way: Way) -> None:
-    way.make(LEAST | {"unsigned": U64_MAX}, request_key="k")
+    make(way, LEAST | {"unsigned": U64_MAX}, request_key="k")
     told = [
         way.refusal("command", "Raise", owner=OWNER, name=NAME, by=1),
         way.refusal("command", "MakeThing", **(LEAST | {"owner": OWNER, "name": "x", "pin": "1", "request_key": "k"})),
@@ -400,7 +364,7 @@ def test_errors_are_the_same_everywhere(way: Way) -> None:
 
 
 def test_a_history_tells_the_same_everywhere(way: Way) -> None:
-    way.make(GREATEST | {"unsigned": 1})
+    make(way, GREATEST | {"unsigned": 1})
     way.call("command", "Raise", owner=OWNER, name=NAME, by=2)
     entries = way.call("history", "Thing", OWNER, NAME)
     assert [(entry["sequence"], entry["command"], entry["revision"]) for entry in entries] == [
@@ -445,8 +409,8 @@ def test_capabilities_are_made_and_end(way: Way) -> None:
 
 
 def test_no_repr_shows_a_value(way: Way) -> None:
-    made = way.make(GREATEST, request_key="hush-hush")
-    again = way.make(GREATEST, request_key="hush-hush")
+    made = make(way, GREATEST, request_key="hush-hush")
+    again = make(way, GREATEST, request_key="hush-hush")
     queried = way.call("query", "OfColour", owner=OWNER, colour="mro")
     assert [repr(made), repr(again), repr(queried)] == ["Answer(Made)", "Answer(Made, replayed)", "QueryAnswer(Found)"]
     assert str(OWNER) not in repr(way.client)

@@ -216,6 +216,21 @@ class Deployment:
         assert ready["pid"] == process.pid
         return Server(process, ready["listening"])
 
+    def take_over(self, dead: Server) -> Server:
+        """Start the next server on the port of a dead one, which still seems to hold the file."""
+        assert self.holder == str(dead.process.pid)
+        successor = self.serve(port=dead.port)
+        assert self.holder == str(successor.process.pid)
+        return successor
+
+    def check_file(self) -> None:
+        """The file is whole, and each partition's log is numbered from 1 without a gap, in the order of time."""
+        assert self.rows("PRAGMA integrity_check") == [("ok",)]
+        for partition, newest in self.rows("SELECT partition, sequence FROM riffdb_head"):
+            log = self.rows("SELECT sequence, time FROM riffdb_commit WHERE partition = ? ORDER BY position", partition)
+            assert [sequence for sequence, _ in log] == list(range(1, newest + 1))
+            assert sorted({time for _, time in log}) == [time for _, time in log]
+
     def worker(self, server: Server, organization: str, *options: str, owner: str, failpoint: str = "") -> Process:
         """Start a worker of the schedule on one organization's items; it prints one JSON document a turn."""
         variables = {"RIFFDB_TOKEN": self.scheduler} | ({"RIFFDB_FAILPOINT": failpoint} if failpoint else {})

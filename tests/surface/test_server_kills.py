@@ -55,25 +55,6 @@ def kept(deployment: Deployment) -> dict[str, int]:
     return dict(deployment.rows("SELECT key, sequence FROM riffdb_commit WHERE command = 'CreateWork'"))
 
 
-def take_over(deployment: Deployment, dead: Server) -> Server:
-    """Start the next server on the port of a dead one, which still seems to hold the file."""
-    assert deployment.holder == str(dead.process.pid)
-    successor = deployment.serve(port=dead.port)
-    assert deployment.holder == str(successor.process.pid)
-    return successor
-
-
-def check_file(deployment: Deployment) -> None:
-    """The file is whole, and each partition's log is numbered from 1 without a gap, in the order of time."""
-    assert deployment.rows("PRAGMA integrity_check") == [("ok",)]
-    for partition, newest in deployment.rows("SELECT partition, sequence FROM riffdb_head"):
-        log = deployment.rows(
-            "SELECT sequence, time FROM riffdb_commit WHERE partition = ? ORDER BY position", partition
-        )
-        assert [sequence for sequence, _ in log] == list(range(1, newest + 1))
-        assert sorted({time for _, time in log}) == [time for _, time in log]
-
-
 @pytest.mark.parametrize("callers", [1, 4])
 @pytest.mark.parametrize("label", ["commit.before", "commit.after", "answer.sent"])
 def test_what_was_acknowledged_is_there_and_the_rest_settles_once(tmp_path: Path, label: str, callers: int) -> None:
@@ -92,7 +73,7 @@ def test_what_was_acknowledged_is_there_and_the_rest_settles_once(tmp_path: Path
             assert len(before) == KEPT_OF_ONE_CALLER[label]
             assert len(answers) in ((NTH - 1, NTH) if label == "answer.sent" else (NTH - 1,))
 
-        successor = take_over(deployment, server)
+        successor = deployment.take_over(server)
         settled = from_callers(successor, deployment.producer, works, callers)
         again = from_callers(successor, deployment.producer, works, callers)
         assert successor.process.stop() == 0
@@ -108,7 +89,7 @@ def test_what_was_acknowledged_is_there_and_the_rest_settles_once(tmp_path: Path
         assert sorted(sequences.values()) == list(range(1, ITEMS + 1))
         rows = deployment.rows("SELECT work_id, revision FROM work_item WHERE organization_id = ?", organization.bytes)
         assert sorted(rows) == sorted((UUID(str(work["work_id"])).bytes, 1) for work in works)
-        check_file(deployment)
+        deployment.check_file()
 
 
 def create(client: riffdb.Client, organization: str) -> str:
@@ -156,7 +137,7 @@ def test_workers_and_clients_go_on_after_the_server_died_in_the_middle_of_turns(
             creating = pool.submit(create_until, restarted, client, organizations[0])
             assert server.process.ended() == -signal.SIGKILL
             assert deployment.figure("SELECT count(*) FROM work_item WHERE state != ?", COMPLETE) > 0
-            successor = take_over(deployment, server)
+            successor = deployment.take_over(server)
             restarted.set()
             items = [str(work["work_id"]) for work in works] + creating.result()
         for organization, worker in zip(organizations, workers, strict=True):
@@ -172,7 +153,7 @@ def test_workers_and_clients_go_on_after_the_server_died_in_the_middle_of_turns(
         )
         assert sorted(completed) == sorted((item,) for item in items)
         assert deployment.figure("SELECT count(*) FROM work_item") == len(items)
-        check_file(deployment)
+        deployment.check_file()
 
 
 def test_a_server_whose_file_was_moved_away_acknowledges_nothing_and_ends(tmp_path: Path) -> None:
@@ -191,4 +172,4 @@ def test_a_server_whose_file_was_moved_away_acknowledges_nothing_and_ends(tmp_pa
     assert reply.json["key"] == meanwhile["request_key"]
     assert again.body == as_replay(stored.body)
     assert settled.json["outcome"] == "Created"
-    check_file(deployment)
+    deployment.check_file()

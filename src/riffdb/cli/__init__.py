@@ -29,6 +29,7 @@ COMMANDS = {
     "serve": "serve a database over HTTP",
     "command": "run a command",
     "query": "run a query",
+    "stream": "consume a stream",
     "worker": "work on a schedule's items",
     "history": "show who did what to a row",
     "capability": "create and revoke capabilities",

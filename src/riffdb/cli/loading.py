@@ -6,10 +6,10 @@ import raises, a `SystemExit` included, is `RDB-E-USAGE` with kind and place; it
 
 import importlib
 import sys
-import traceback
 from pathlib import Path
 
 from riffdb.core.errors import RiffError
+from riffdb.core.incidents import described
 from riffdb.core.suggestions import did_you_mean
 from riffdb.scheduler import Handler
 
@@ -35,13 +35,6 @@ def load_handler(place: str, folders: tuple[Path, ...]) -> Handler:
         raise _refusal(f"`{module_name}` has no function `{name}`{did_you_mean(name, names)}")
     handler: Handler = found
     return handler
-
-
-def described(error: BaseException) -> str:
-    """The kind of an error of foreign code and where it was raised, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"
 
 
 def _refusal(reason: str) -> RiffError:

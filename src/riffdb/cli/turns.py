@@ -3,9 +3,9 @@
 No value of a row but its key is shown, and nothing of what a handler's error says: only its kind and place.
 """
 
-from riffdb.cli.loading import described
 from riffdb.cli.output import note, print_json
 from riffdb.core.errors import RiffError
+from riffdb.core.incidents import described
 from riffdb.scheduler import Failed, HandlerError, Idle, LeaseLost, Refused, SchedulerFailure, TurnResult
 
 

@@ -20,7 +20,8 @@ from riffdb.core.values import enum_classes, native
 from riffdb.plan import Plan
 from riffdb.plan.commands import PayloadField
 
-_time = native(TIMESTAMP, {})
+native_time = native(TIMESTAMP, {})
+"""The moment that a timestamp of an answer is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,11 @@ class Answer:
     def commit(self) -> Commit | None:
         """Where and when it was committed; None for a command that only read."""
         commit = self._body["commit"]
-        return None if commit is None else Commit(commit["partition"], int(commit["sequence"]), _time(commit["time"]))
+        return (
+            None
+            if commit is None
+            else Commit(commit["partition"], int(commit["sequence"]), native_time(commit["time"]))
+        )
 
     def __repr__(self) -> str:
         return f"Answer({self.outcome}{', replayed' if self.replayed else ''})"
@@ -109,7 +114,7 @@ class QueryAnswer:
     @cached_property
     def time(self) -> datetime:
         """The time that the query observed."""
-        observed: datetime = _time(self._body["as_of"]["time"])
+        observed: datetime = native_time(self._body["as_of"]["time"])
         return observed
 
     @property
@@ -129,6 +134,7 @@ class AnswerReader:
         self.request_keys = {command.name: command.idempotency_key for command in plan.commands}
         self._commands: dict[str, dict[str, tuple[bool, Convert]]] = {}
         self._queries: dict[str, Convert] = {}
+        self._events: dict[str, Convert] = {}
 
     @cached_property
     def _enums(self) -> dict[str, type[StrEnum]]:
@@ -165,6 +171,24 @@ class AnswerReader:
         if answer is None:
             raise _too_old()
         return answer
+
+    def event(self, name: str) -> Convert | None:
+        """What makes native values of that event's fields; None if the plan does not know it."""
+        convert = self._events.get(name)
+        if convert is None:
+            found = [event for event in self._plan.events if event.name == name]
+            if not found:
+                return None
+            converters = {field.name: native(field.type, self._enums) for field in found[0].fields}
+            convert = self._events[name] = lambda fields: _converted(converters, fields)
+        return convert
+
+    def known_event(self, name: str) -> Convert:
+        """What makes native values of the fields of that event, which the plan must know."""
+        convert = self.event(name)
+        if convert is None:
+            raise _too_old()
+        return convert
 
     def _outcomes(self, name: str) -> dict[str, tuple[bool, Convert]]:
         outcomes = self._plan.command(name).outcomes if name in self.request_keys else ()

@@ -41,6 +41,7 @@ class BlockingExchange:
         """The response of the server."""
         connection = self._kept() or self._connect()
         try:
+            connection.sock.settimeout(self._timeout_seconds + request.wait_seconds)
             connection.request(request.method, request.path, body=request.body, headers=self._headers)
             response = connection.getresponse()
             body = response.read()

@@ -5,20 +5,26 @@ over transports that never suspend. Inputs are native Python values or wire form
 made.
 """
 
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from uuid_utils import uuid7
 
-from riffdb.client.answers import Answer, AnswerReader, QueryAnswer
-from riffdb.client.transport import Transport
+from riffdb.client.answers import Answer, AnswerReader, Convert, QueryAnswer
+from riffdb.client.consuming import WAIT_SECONDS, AsyncConsumer, Consumer, ConsumerCalls, Taking
+from riffdb.client.transport import ConsumerName, Transport
 from riffdb.core.stepping import stepped
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
 
+AnyConsumer = TypeVar("AnyConsumer", bound=ConsumerCalls[Any])
 
-class Calls:
+
+class Calls(Generic[AnyConsumer]):
     """The operations of a client, over any transport."""
+
+    _consumer: ClassVar[Callable[..., Any]]
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -48,6 +54,29 @@ class Calls:
         """Run a query on one snapshot."""
         raw = await self._transport.query(name, params)
         return (await self._answers()).query(name, raw) or (await self._renewed()).known_query(name, raw)
+
+    def consumer(
+        self,
+        stream: str,
+        /,
+        *,
+        name: str,
+        max_items: int = 1,
+        delivery_lease_seconds: int = 30,
+        wait_seconds: int = WAIT_SECONDS,
+        start: str = "start",
+        params: Mapping[str, object] | None = None,
+        **more_params: object,
+    ) -> AnyConsumer:
+        """The consumer of that name of a stream; its first delivery makes it. Nothing is asked before that.
+
+        The stream's parameters are given by name, or as `params` where a name is taken. `max_items` is how many
+        deliveries an iteration takes at once, `wait_seconds` how long it waits in one request.
+        """
+        consumer_name = ConsumerName(stream, {**(params or {}), **more_params}, name)
+        taking = Taking(max_items, delivery_lease_seconds, wait_seconds, start)
+        made: AnyConsumer = self._consumer(self._transport, consumer_name, taking, self._fields_of)
+        return made
 
     async def _history(self, entity: str, /, *key: object) -> list[dict[str, Any]]:
         """The commits that wrote a row, oldest first, in wire form; operators only."""
@@ -80,6 +109,9 @@ class Calls:
         """Let go of the database."""
         await self._transport.close()
 
+    async def _fields_of(self, event: str) -> Convert:
+        return (await self._answers()).event(event) or (await self._renewed()).known_event(event)
+
     async def _answers(self) -> AnswerReader:
         if self._reader is None:
             self._reader = AnswerReader(await self._transport.plan())
@@ -91,8 +123,10 @@ class Calls:
         return self._reader
 
 
-class AsyncClient(Calls):
+class AsyncClient(Calls[AsyncConsumer]):
     """A database as coroutines see it."""
+
+    _consumer = AsyncConsumer
 
     plan = Calls._plan
     command = Calls._command
@@ -113,8 +147,10 @@ class AsyncClient(Calls):
         await self._close()
 
 
-class Client(Calls):
+class Client(Calls[Consumer]):
     """A database as plain calls see it; usable from many threads."""
+
+    _consumer = Consumer
 
     plan = stepped(Calls._plan)
     command = stepped(Calls._command)

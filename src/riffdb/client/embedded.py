@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from riffdb.client.transport import ConsumerName
 from riffdb.core.errors import RiffError
 from riffdb.core.values import timestamp_text
 from riffdb.database.callers import OPERATOR, Caller
@@ -17,6 +18,8 @@ from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
 from riffdb.plan.narrowing import narrowed
 from riffdb.storage import open_store
+
+Act = Callable[..., Coroutine[Any, Any, bytes]]
 
 
 def local_caller(role: str | None, ingress: str) -> Caller:
@@ -54,6 +57,15 @@ class EmbeddedTransport:
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
         return await self._database.query(self._caller, name, values)
+
+    async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, Any]) -> bytes:
+        """What a consumer does."""
+        act: Act = getattr(self._database, f"stream_{verb}")
+        return await act(self._caller, consumer.stream, consumer.params, consumer=consumer.name, **arguments)
+
+    def is_passing(self, error: RiffError) -> bool:
+        """Only a full queue empties by itself; a database that is closed stays so."""
+        return error.code == "RDB-E-OVERLOADED"
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""

@@ -10,15 +10,17 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
+from riffdb.client.transport import ConsumerName
 from riffdb.client.wire import wire_value, wire_values
 from riffdb.core.codes import CODES
 from riffdb.core.errors import RiffError
+from riffdb.core.limits import WAIT_SECONDS_MAX
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
 from riffdb.plan.plan import to_json
@@ -54,11 +56,12 @@ class _PassingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request."""
+    """One HTTP request; `wait_seconds` is how long the server may wait on purpose before it answers."""
 
     method: str
     path: str
     body: bytes | None
+    wait_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class RetryBudget:
         return random.uniform(0, ceiling)
 
 
+_OPERATORS = frozenset(["seek", "redrive", "retire"])
+_MEMBERS = {"start": "from"}  # a word of Python
 _TRANSIENT = frozenset(
     ["RDB-E-OVERLOADED", "RDB-E-UNAVAILABLE", "RDB-E-CONTENTION", "RDB-E-OUTCOME-UNKNOWN", "RDB-E-WATCHES"]
 )
@@ -125,12 +130,27 @@ class _QueryAnswer(msgspec.Struct):
     as_of: dict[str, msgspec.Raw]
 
 
+class _Deliveries(msgspec.Struct):
+    """What an answer to `next` has at least."""
+
+    incarnation: str
+    deliveries: list[dict[str, msgspec.Raw]]
+
+
+class _Disposition(msgspec.Struct):
+    """What an answer to `ack`, `nack` and `extend` has at least."""
+
+    disposition: str
+
+
 class _Described(msgspec.Struct):
     plan: Plan
 
 
 _check_command = msgspec.json.Decoder(_CommandAnswer).decode
 _check_query = msgspec.json.Decoder(_QueryAnswer).decode
+_check_deliveries = msgspec.json.Decoder(_Deliveries).decode
+_check_disposition = msgspec.json.Decoder(_Disposition).decode
 _read_deployed = msgspec.json.Decoder(Deployment).decode
 _read_described = msgspec.json.Decoder(_Described).decode
 _read_facts = msgspec.json.Decoder(dict[str, Any]).decode
@@ -165,6 +185,23 @@ class RemoteTransport:
         """Run a query."""
         request = _post(f"/v1/queries/{_segment(name)}", {"params": wire_values(values)})
         return await self._call(request, _query_answer)
+
+    async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, object]) -> bytes:
+        """What a consumer does, sent again until there is an answer."""
+        rights = "admin/" if verb in _OPERATORS else ""
+        body: dict[str, object] = {"params": wire_values(consumer.params), "consumer": consumer.name}
+        for name, value in arguments.items():
+            if value is not None:
+                body[_MEMBERS.get(name, name)] = wire_value(value, name)
+        wait = arguments.get("wait_seconds")
+        request = _post(f"/v1/{rights}streams/{_segment(consumer.stream)}/{verb}", body)
+        if isinstance(wait, int):
+            request = replace(request, wait_seconds=max(0, min(wait, WAIT_SECONDS_MAX)))
+        return await self._call(request, _STREAM_ANSWERS.get(verb, _object_answer))
+
+    def is_passing(self, error: RiffError) -> bool:
+        """A server may come back, and a busy one is free again."""
+        return error.facts.retryable
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
@@ -269,6 +306,29 @@ def _command_answer(body: bytes) -> bytes:
 def _query_answer(body: bytes) -> bytes:
     _check_query(body)
     return body
+
+
+def _deliveries_answer(body: bytes) -> bytes:
+    _check_deliveries(body)
+    return body
+
+
+def _disposition_answer(body: bytes) -> bytes:
+    _check_disposition(body)
+    return body
+
+
+def _object_answer(body: bytes) -> bytes:
+    _read_facts(body)
+    return body
+
+
+_STREAM_ANSWERS = {
+    "next": _deliveries_answer,
+    "ack": _disposition_answer,
+    "nack": _disposition_answer,
+    "extend": _disposition_answer,
+}
 
 
 def _read_lines(body: bytes) -> list[dict[str, Any]]:

@@ -31,17 +31,20 @@ class SuspendingExchange:
         server_address(url)
         self._url = url.rstrip("/")
         self._headers = request_headers(token)
-        self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+        self._timeout_seconds = timeout_seconds
         self._session: aiohttp.ClientSession | None = None
 
     async def exchange(self, request: Request) -> Response:
         """The response of the server."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers, timeout=self._timeout)
+            self._session = aiohttp.ClientSession(headers=self._headers)
         url = URL(self._url + request.path, encoded=True)
         try:
             # Errors of aiohttp may hold the request's headers, and so the token: they stay here.
-            async with self._session.request(request.method, url, data=request.body, allow_redirects=False) as response:
+            timeout = aiohttp.ClientTimeout(total=self._timeout_seconds + request.wait_seconds)
+            async with self._session.request(
+                request.method, url, data=request.body, allow_redirects=False, timeout=timeout
+            ) as response:
                 body = await response.read()
         except aiohttp.ClientConnectorError as error:
             raise NotSentError(f"{error.host}:{error.port} cannot be reached ({error.strerror or error})") from None

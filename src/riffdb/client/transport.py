@@ -5,10 +5,21 @@ transport made for the sync interface never suspends, so one source of client co
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from riffdb.core.errors import RiffError
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerName:
+    """What names a consumer: its stream, the stream's parameters, and a name of its own."""
+
+    stream: str
+    params: Mapping[str, object]
+    name: str
 
 
 class Transport(Protocol):
@@ -31,6 +42,17 @@ class Transport(Protocol):
 
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
+        ...
+
+    async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, object]) -> bytes:
+        """What a consumer does: `next`, `ack`, `nack`, `extend`, `status`; operators also `seek`, `redrive`, `retire`.
+
+        Each may be repeated: an answer to `next` that was lost costs one attempt, the others one answer.
+        """
+        ...
+
+    def is_passing(self, error: RiffError) -> bool:
+        """Whether the same call may be answered here later."""
         ...
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ it is told, which is the log of a server and stderr of a command. Request keys a
 
 import os
 import traceback
+from pathlib import Path
 
 
 def new_incident(fault: BaseException, place: str) -> tuple[str, str]:
@@ -14,3 +15,10 @@ def new_incident(fault: BaseException, place: str) -> tuple[str, str]:
     identity = os.urandom(6).hex()
     frames = "".join(traceback.format_tb(fault.__traceback__))
     return identity, f"incident {identity} in {place}: {type(fault).__name__}\n{frames}"
+
+
+def described(error: BaseException) -> str:
+    """The kind of an error of foreign code and where it was raised, without its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"

@@ -4,15 +4,20 @@ A caller is a claim until the transaction that seals the request has read the ca
 that check, and the same one serves admission. Names unknown and names not granted answer alike, save to operators.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from riffdb.core.errors import RiffError
 from riffdb.core.records import Capability
 from riffdb.core.suggestions import did_you_mean
 from riffdb.plan import Plan
+from riffdb.plan.commands import CommandPlan
+from riffdb.plan.queries import QueryPlan, StreamPlan
 from riffdb.storage.protocol import Reader
 
 OPERATOR = ""
+Family = Literal["command", "query", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ def check_query(plan: Plan, caller: Caller, name: str) -> None:
 
 
 def check_stream(plan: Plan, caller: Caller, name: str) -> None:
-    """Refuse a stream that the caller may not read, before its parameters are looked at."""
+    """Refuse a stream that the caller may not consume, before anything else is looked at."""
     _check(plan, caller, "stream", name)
 
 
@@ -84,23 +89,32 @@ def check_partition(caller: Caller, partition: bytes) -> None:
         raise RiffError("RDB-E-FORBIDDEN", "the capability is restricted to another partition")
 
 
-def _check(plan: Plan, caller: Caller, family: str, name: str) -> None:
+def _check(plan: Plan, caller: Caller, family: Family, name: str) -> None:
     if caller.is_operator or _grants(plan, caller.role, family, name):
-        names = {
-            "command": [part.name for part in plan.commands],
-            "query": [part.name for part in plan.queries],
-            "stream": [part.name for part in plan.streams],
-        }[family]
-        if name in names:
-            return
+        declared = _declared(plan, family)
+        for part in declared:
+            if part.name == name:
+                return
         if caller.is_operator:
-            hint = did_you_mean(name, names)
+            hint = did_you_mean(name, [part.name for part in declared])
             raise RiffError("RDB-E-NOT-FOUND", f"the contract has no {family} of that name{hint}")
     raise RiffError("RDB-E-FORBIDDEN", f"the capability does not grant this {family}")
 
 
-def _grants(plan: Plan, role_name: str, family: str, name: str) -> bool:
+def _declared(plan: Plan, family: Family) -> Sequence[CommandPlan | QueryPlan | StreamPlan]:
+    match family:
+        case "command":
+            return plan.commands
+        case "query":
+            return plan.queries
+        case "stream":
+            return plan.streams
+
+
+def _grants(plan: Plan, role_name: str, family: Family, name: str) -> bool:
     for role in plan.roles:
         if role.name == role_name:
-            return name in {"command": role.commands, "query": role.queries, "stream": role.streams}[family]
+            if family == "command":
+                return name in role.commands
+            return name in (role.queries if family == "query" else role.streams)
     return False

@@ -23,7 +23,7 @@ from riffdb.http.connections import Connection, connection_from
 from riffdb.http.live import LiveAnswer, send_events
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, problem
-from riffdb.http.routes import ROUTES, Route, RouteTable, run_command
+from riffdb.http.routes import ROUTES, Route, RouteTable
 from riffdb.http.rsgi import Headers, HTTPProtocol, Scope
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Edge:
                 response = await self._send_live(scope, protocol, route, response)
             else:
                 protocol.response_bytes(response.status, response.headers, response.body)
-            if route is not None and route.answer is run_command and response.status == 200:
+            if route is not None and route.commits and response.status == 200:
                 hit("answer.sent")
             if logger.isEnabledFor(logging.INFO):
                 _log(scope, route, response, perf_counter() - started)

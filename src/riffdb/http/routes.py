@@ -11,8 +11,9 @@ from typing import Any
 
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import PLAN_BYTES_MAX
-from riffdb.database.callers import Caller, check_command, check_operator, check_query
+from riffdb.database.callers import Caller, check_command, check_operator, check_query, check_stream
 from riffdb.database.database import Database
+from riffdb.http import streams
 from riffdb.http.administration import create_capability, deploy, history, revoke_capability
 from riffdb.http.bodies import check_members, json_object, only_member
 from riffdb.http.live import LiveAnswer
@@ -29,7 +30,7 @@ Answer = Callable[[Request], Coroutine[Any, Any, Response | LiveAnswer]]
 class Route:
     """One address. `authorize` None: open to everybody, without a token. `body_bytes_max` None: the server's limit.
 
-    One that `waits` is given up when its client goes away.
+    One that `waits` is given up when its client goes away; what one that `commits` answers is durable.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Route:
     answer: Answer
     body_bytes_max: int | None = None
     waits: bool = False
+    commits: bool = False
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -125,21 +127,33 @@ def _query_grant(database: Database, caller: Caller, parts: tuple[str, ...]) -> 
     check_query(database.contract.plan, caller, parts[0])
 
 
+def _stream_grant(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
+    check_stream(database.contract.plan, caller, parts[0])
+
+
 def _operator(database: Database, caller: Caller, parts: tuple[str, ...]) -> None:
     check_operator(caller)
 
 
 ROUTES = (
-    Route("POST", "/v1/commands/{Name}", _command_grant, run_command),
+    Route("POST", "/v1/commands/{Name}", _command_grant, run_command, commits=True),
     Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
     Route("POST", "/v1/queries/{Name}", _query_grant, run_query),
     Route("POST", "/v1/queries/{Name}/watch", _query_grant, watch_query),
+    Route("POST", "/v1/streams/{Name}/next", _stream_grant, streams.take, waits=True, commits=True),
+    Route("POST", "/v1/streams/{Name}/ack", _stream_grant, streams.ack, commits=True),
+    Route("POST", "/v1/streams/{Name}/nack", _stream_grant, streams.nack, commits=True),
+    Route("POST", "/v1/streams/{Name}/extend", _stream_grant, streams.extend, commits=True),
+    Route("POST", "/v1/streams/{Name}/status", _stream_grant, streams.status),
     Route("POST", "/v1/wakeup", _holder, wakeup, waits=True),
     Route("GET", "/v1/contract", _holder, contract),
     Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),
     Route("POST", "/v1/admin/deploy", _operator, deploy, PLAN_BYTES_MAX),
     Route("POST", "/v1/admin/capabilities", _operator, create_capability),
     Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, revoke_capability),
+    Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),
+    Route("POST", "/v1/admin/streams/{Name}/redrive", _operator, streams.redrive, commits=True),
+    Route("POST", "/v1/admin/streams/{Name}/retire", _operator, streams.retire, commits=True),
     Route("GET", "/healthz", None, health),
     Route("GET", "/readyz", None, readiness),
 )
