@@ -200,3 +200,49 @@ def test_a_refused_secret_is_not_repeated(safe: Place) -> None:
     assert (error.code, error.path) == ("RDB-E-INPUT", "password")
     assert FIRST not in repr(error.to_json())
     assert safe.refused("OpenAccount", **given("open", password=UUID(int=1))).path == "password"
+
+
+def changed_safe(*changes: tuple[str, str]) -> Plan:
+    """The plan of `SAFE` with each text replaced by another, wherever it stands."""
+    text = SAFE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return plan_of(text, "safe")
+
+
+PUBLIC_PIN = (
+    ("input secret pin: optional<u64>", "input pin: optional<u64>"),
+    ("field secret pin: optional<u64>", "field pin: optional<u64>"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_sent_before_an_input_became_secret_is_settled_by_sending_it_again(kind: str, tmp_path: Path) -> None:
+    place = Place(kind, tmp_path)
+    place.deploy(changed_safe(*PUBLIC_PIN))
+    values = given("open", password=FIRST, pin=PIN)
+    first = place.raw("OpenAccount", **values)
+    place.deploy(safe_plan())
+    assert place.raw("OpenAccount", **values) == first.replace(b'"replayed":false', b'"replayed":true')
+    for change in ({"password": SECOND}, {"pin": 1}, {"pin": None}):
+        assert place.refused("OpenAccount", **values | change).code == "RDB-E-IDEMPOTENCY-REUSED"
+    place.close()
+
+
+def test_what_was_sent_before_an_input_became_public_is_settled_by_sending_it_again(safe: Place) -> None:
+    old, new = "input secret password: string<40>\n    idempotency", "input password: string<40>\n    idempotency"
+    values = {"request_key": "all", "organization_id": ORGANIZATION, "logins": ["ada"]}
+    first = safe.raw("OpenAll", **values, password=FIRST)
+    kept = ("set account.password = password\n    }\n    return", "set account.changes = 1\n    }\n    return")
+    safe.deploy(changed_safe((old, new), kept))
+    assert safe.raw("OpenAll", **values, password=FIRST) == first.replace(b'"replayed":false', b'"replayed":true')
+    assert safe.refused("OpenAll", **values, password=SECOND).code == "RDB-E-IDEMPOTENCY-REUSED"
+
+
+def test_a_secret_input_that_is_new_is_another_input(safe: Place) -> None:
+    safe.command("Touch", **given("touch"))
+    old = "command Touch {\n    input request_key: string<64>\n"
+    safe.deploy(changed_safe((old, f"{old}    input secret hint: optional<string<40>>\n")))
+    assert safe.refused("Touch", **given("touch", hint=FIRST)).code == "RDB-E-IDEMPOTENCY-REUSED"
+    assert safe.command("Touch", **given("touch"))["replayed"]

@@ -22,7 +22,7 @@ from riffdb.database.guards import found_by, held
 from riffdb.database.overlay import Overlay
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
 from riffdb.database.sealing import seal_services
-from riffdb.database.secrets import secret_hash, secret_part, stored_part
+from riffdb.database.secrets import is_same_input, secret_hash, secret_part
 from riffdb.database.wakeups import Wakeups
 from riffdb.engine import Evaluation, Guarded, Rows
 from riffdb.storage.protocol import Store, Transaction
@@ -209,10 +209,8 @@ async def _looped_rows(transaction: Transaction, overlay: Overlay, request: Comm
 
 
 async def _replay(transaction: Transaction, state: BatchState, request: CommandRequest, stored: CommitRecord) -> None:
-    is_same = stored.input_hash == request.input_hash
-    if is_same and request.command.inputs.has_secrets:
-        part = state.secrets.get((stored.partition, stored.sequence)) or await stored_part(transaction, stored)
-        is_same = part is None or part.input == request.secret_input  # what was erased cannot be told apart any more
+    pending = state.secrets.get((stored.partition, stored.sequence))
+    is_same = await is_same_input(transaction, request, stored, pending)
     if not is_same:
         raise RiffError(
             "RDB-E-IDEMPOTENCY-REUSED",

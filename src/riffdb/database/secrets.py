@@ -5,6 +5,9 @@ the record alone cannot try values against it, for the salt goes with the texts.
 """
 
 from hashlib import sha256
+from typing import Any
+
+import msgspec
 
 from riffdb.core.records import CommitRecord, SecretPart
 from riffdb.database.admission import CommandRequest
@@ -32,6 +35,26 @@ def secret_hash(part: SecretPart | None) -> str:
     )
 
 
-async def stored_part(transaction: Transaction, record: CommitRecord) -> SecretPart | None:
-    """What the store keeps apart from the record; None once it was erased."""
-    return (await transaction.secrets(record.partition, [record.sequence])).get(record.sequence)
+async def is_same_input(
+    transaction: Transaction, request: CommandRequest, record: CommitRecord, pending: SecretPart | None
+) -> bool:
+    """Whether a request has the input that the record tells of; `pending` is the record's secret part if it is not
+    stored yet. What became secret since, or is no more, counts all the same. What was erased cannot be told apart."""
+    is_alike = record.input_hash == request.input_hash
+    if not (record.secret_hash or request.command.inputs.has_secrets):
+        return is_alike
+    part = pending
+    if part is None and record.secret_hash:
+        part = (await transaction.secrets(record.partition, [record.sequence])).get(record.sequence)
+    given = _members(request.canonical, request.secret_input)
+    if part is None and record.secret_hash:
+        return is_alike or all(given.get(name) == value for name, value in _members(record.input).items())
+    return given == _members(record.input, "{}" if part is None else part.input)
+
+
+def _members(*texts: str) -> dict[str, Any]:
+    """The members of canonical JSON objects."""
+    members: dict[str, Any] = {}
+    for text in texts:
+        members |= msgspec.json.decode(text)
+    return members
