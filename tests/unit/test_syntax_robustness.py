@@ -3,6 +3,7 @@
 The texts are right ones with tokens taken out, doubled, exchanged or put in, right ones cut off anywhere, and noise.
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +122,12 @@ def test_a_text_cut_off_between_two_tokens_has_one_mistake_at_most() -> None:
     for end in tokenize(Source("noise.riff", EXAMPLE)).starts[::2]:
         diagnostics = parse(Source("noise.riff", EXAMPLE[:end]))[1]
         assert len(diagnostics) <= 1, [render(found) for found in diagnostics]
+
+
+@pytest.mark.parametrize("function", ["max", "coalesce", "concat"])
+def test_the_arguments_of_a_function_count_as_operands(function: str) -> None:
+    arguments = ", ".join(["1"] * 130)
+    _, diagnostics = parse(
+        Source("a.riff", f"contract A version 1 {{ entity B {{ invariant c: {function}({arguments}) }} }}")
+    )
+    assert [known.code for known in diagnostics] == ["RDB-C017"]

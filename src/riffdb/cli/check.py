@@ -25,7 +25,7 @@ def command(folder: Path, is_fixing: bool, as_json: bool) -> int:
     if is_fixing:
         repaired = repair_application(folder)
         for path, source in repaired.changed.items():
-            replace_file(Path(path), source.text)
+            replace_file(Path(path), source.text, read=repaired.found[path])
         application, compilation, fixed = repaired.application, repaired.compilation, repaired.applied
     else:
         application, compilation = compile_application(folder)

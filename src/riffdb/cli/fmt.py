@@ -12,7 +12,9 @@ from riffdb.cli.files import replace_file
 from riffdb.cli.output import note, print_json
 from riffdb.client.application import load_application, read_source
 from riffdb.core.diagnostics import Diagnostic, has_errors, render, to_json
-from riffdb.syntax.formatting import format_source
+from riffdb.core.limits import SOURCE_BYTES_MAX
+from riffdb.core.spans import Source, Span
+from riffdb.syntax.formatting import Formatted, format_source
 
 
 @click.command("fmt", short_help="lay the sources of a contract out")
@@ -22,21 +24,33 @@ from riffdb.syntax.formatting import format_source
 def command(place: Path, is_check: bool, as_json: bool) -> int:
     """Lay out the files of the application in DIR, or one FILE."""
     sources = (read_source(place),) if place.is_file() else load_application(place).sources
-    formatted = [(source, format_source(source)) for source in sources]
-    diagnostics: list[Diagnostic] = [found for _, result in formatted for found in result.diagnostics]
+    formatted = [(source, _laid_out(source)) for source in sources]
+    diagnostics: list[Diagnostic] = [known for _, result in formatted for known in result.diagnostics]
     is_wrong = has_errors(diagnostics)
     changed = {} if is_wrong else {s.path: r.text for s, r in formatted if r.text is not None and r.text != s.text}
     if not is_check:
+        found = {source.path: source.text for source in sources}
         for path, text in changed.items():
-            replace_file(Path(path), text)
+            replace_file(Path(path), text, read=found[path])
     if as_json:
         is_done = not is_wrong and not (is_check and changed)
-        print_json({"ok": is_done, "changed": list(changed), "diagnostics": [to_json(found) for found in diagnostics]})
-    for found in diagnostics if not as_json else ():
-        note(render(found))
+        print_json({"ok": is_done, "changed": list(changed), "diagnostics": [to_json(known) for known in diagnostics]})
+    for known in diagnostics if not as_json else ():
+        note(render(known))
     if is_wrong:
-        note("nothing was written: a file whose syntax has errors has no layout")
+        note("nothing was written: a file with errors has no layout")
         return 3
     for path in changed:
         note(f"{path}: {'is laid out otherwise' if is_check else 'laid out'}")
     return 1 if is_check and changed else 0
+
+
+def _laid_out(source: Source) -> Formatted:
+    """The layout of a source; an error where it would be larger than a file may be, so that nobody could read it."""
+    formatted = format_source(source)
+    size = 0 if formatted.text is None else len(formatted.text.encode())
+    if size <= SOURCE_BYTES_MAX:
+        return formatted
+    message = f"laid out it would have {size} bytes, and a file has at most {SOURCE_BYTES_MAX}"
+    help_text = "split the application into several files"
+    return Formatted(None, (Diagnostic("RDB-C002", message, Span(source, 0, 0), help=help_text),))

@@ -20,17 +20,20 @@ ROUNDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class RepairedApplication:
-    """What was applied, the files that differ from what lies in the folder, and what is left to say."""
+    """What was applied, the files that differ from what lies in the folder, what was found in all files, and what is
+    left to say."""
 
     application: Application
     compilation: Compilation
     applied: tuple[Diagnostic, ...]
     changed: Mapping[str, Source]
+    found: Mapping[str, str]
 
 
 def repair_application(folder: Path) -> RepairedApplication:
     """The application in a folder after its safe fixes; `RDB-E-USAGE` if it cannot be read."""
     application = load_application(folder)
+    found = {source.path: source.text for source in application.sources}
     applied: list[Diagnostic] = []
     changed: dict[str, Source] = {}
     for _ in range(ROUNDS_MAX):
@@ -41,4 +44,4 @@ def repair_application(folder: Path) -> RepairedApplication:
         changed |= done.sources
         sources = tuple(done.sources.get(source.path, source) for source in application.sources)
         application = replace(application, sources=sources)
-    return RepairedApplication(*compile_loaded(application), tuple(applied), changed)
+    return RepairedApplication(*compile_loaded(application), tuple(applied), changed, found)

@@ -5,7 +5,8 @@
 `effects`, `leases`, `loops`, `outcomes`, `breaches`). Queries, streams, roles and schedules come after them, and
 `lints` last, for a contract without errors. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`,
 `expressions` with `operations`, `literals`. `declaration_places` tells where a part of a plan stands.
-A source with a mistake in its syntax goes no further than the parser, so that no error is only the shadow of another.
+A source with a mistake in its syntax goes no further than the parser, and one with more parts than a declaration may
+have no further than `sizes`, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
 """
 
@@ -28,6 +29,7 @@ from riffdb.compiler.repeats import without_repeats
 from riffdb.compiler.roles import lower_roles
 from riffdb.compiler.rules import lower_rules
 from riffdb.compiler.schedules import lower_schedules
+from riffdb.compiler.sizes import oversized
 from riffdb.compiler.streams import lower_streams
 from riffdb.compiler.workflows import lower_workflows
 from riffdb.core.diagnostics import Diagnostic, has_errors
@@ -80,6 +82,8 @@ def compile(application: str, sources: Sequence[Source], lints: Mapping[str, Lin
         tree, found = parse(source)
         trees.append(tree)
         collector.diagnostics.extend(found)
+    if not has_errors(collector.diagnostics):
+        collector.diagnostics.extend(oversized(trees))
     draft = Draft(application, tuple(trees))
     if not has_errors(collector.diagnostics):
         for step in PASSES:

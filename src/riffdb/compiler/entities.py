@@ -67,8 +67,11 @@ def _entity(decl: EntityDecl, draft: Draft, collector: Collector) -> EntityDraft
     computed = [
         part for part in decl.members if isinstance(part, ComputedMember) and _fresh(part.name, names, collector)
     ]
+    refused = {part.name.text: f"`{part.name.text}` is computed itself" for part in computed}
+    refused["revision"] = "a computed field cannot rest on the revision"
+    refused = {name: f"{reason}; use stored fields of the row alone" for name, reason in refused.items()}
     for member in computed:
-        _lower_computed(member, computed, columns, decl, draft, collector)
+        _lower_computed(member, refused, columns, decl, draft, collector)
     _check_former_names(decl, names.names, collector)
     partition = _partition(decl, key, collector)
     if key is None or partition is None or len(columns.key) < len(key.fields):
@@ -180,16 +183,13 @@ def _lower_field(member: FieldMember, columns: _Columns, draft: Draft, collector
 
 def _lower_computed(
     member: ComputedMember,
-    computed: list[ComputedMember],
+    refused: Mapping[str, str],
     columns: _Columns,
     decl: EntityDecl,
     draft: Draft,
     collector: Collector,
 ) -> None:
     kind = lower_type(member.type, draft.declared, "computed", collector)
-    refused = {other.name.text: f"`{other.name.text}` is computed itself" for other in computed}
-    refused["revision"] = "a computed field cannot rest on the revision"
-    refused = {name: f"{reason}; use stored fields of the row alone" for name, reason in refused.items()}
     row = RowScope(
         "",
         f"`{decl.name.text}`",

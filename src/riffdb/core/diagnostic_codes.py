@@ -34,6 +34,7 @@ DIAGNOSTIC_CODES: dict[str, str] = {
     "RDB-C104": "there is no declaration of that name",
     "RDB-C105": "a declaration is called like a built-in type",
     "RDB-C106": "two names that are one in a generated client",
+    "RDB-C107": "a declaration with too many parts",
     # --- types and expressions ---
     "RDB-C201": "an unknown type",
     "RDB-C202": "a type with the wrong arguments",

@@ -187,11 +187,13 @@ def _options(cursor: Cursor) -> tuple[Expr, ...] | ParamExpr:
     return exprs(cursor)
 
 
-def exprs(cursor: Cursor) -> tuple[Expr, ...]:
-    """The rest of `( expr, … )` after its parenthesis."""
+def exprs(cursor: Cursor, *, combined: bool = False) -> tuple[Expr, ...]:
+    """The rest of `( expr, … )` after its parenthesis; those that are combined into one value count as operands."""
     nesting = cursor.nest()
     found = [expr(cursor)]
     while cursor.separated(")"):
+        if combined:
+            _count_operator(cursor)
         found.append(expr(cursor))
     cursor.nesting = nesting
     return tuple(found)
@@ -288,7 +290,7 @@ def _named(cursor: Cursor) -> Expr:
         return MemberExpr(name, member, cursor.span_from(index))
     if follower == "(":
         cursor.index = index + 2
-        return CallExpr(name, exprs(cursor), cursor.span_from(index))
+        return CallExpr(name, exprs(cursor, combined=True), cursor.span_from(index))
     return NameExpr(name, name.span)
 
 
