@@ -278,6 +278,15 @@ def test_of_several_rows_that_name_it_one_is_enough(shelves: Place) -> None:
     assert call(shelves, "DropShelf", "g", number=1)["outcome"] == "Dropped"
 
 
+def test_a_row_that_names_it_is_found_behind_many_that_are_gone(shelves: Place) -> None:
+    many, drop = 20, {"owner": ORGANIZATION}
+    shelves.together(shelf("a", 1, "x"), *(book(f"b{n:02}", f"{n:02}", shelf=1) for n in range(many)))
+    gone = [("DropBook", {"request_key": f"c{n:02}", "isbn": f"{n:02}", **drop}) for n in range(many)]
+    shelf_goes = [("DropShelf", {"request_key": f"d{n}", "number": 1, **drop}) for n in range(2)]
+    answers = shelves.together(*gone[:-1], shelf_goes[0], gone[-1], shelf_goes[1])
+    assert outcomes(answers) == ["DroppedBook"] * (many - 1) + ["InUse", "DroppedBook", "Dropped"]
+
+
 def test_a_value_that_is_referenced_may_go_to_another_row(shelves: Place) -> None:
     shelves.together(shelf("a", 1, "x"), shelf("b", 2, "y"), book("c", "1", shelf_label="x"))
     lost = call(shelves, "Exchange", "d", first=1, second=2, first_label="z", second_label="w")

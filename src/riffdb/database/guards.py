@@ -4,16 +4,19 @@ All is judged over rows as they would be: those of the store, as the batch chang
 would leave them. So values may be exchanged within one command, and a neighbour's change counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Index, Key, Row, Table
 from riffdb.database.admission import CommandRequest
 from riffdb.database.contracts import Contract
-from riffdb.database.overlay import Overlay
+from riffdb.database.overlay import Overlay, RowsByValues
 from riffdb.engine import Evaluation, Guard, Guarded
 from riffdb.storage.protocol import Scan, Transaction
+
+_FIRST_LOOK = 8
 
 Changes = Mapping[str, Mapping[Key, Row | None]]
 
@@ -47,8 +50,7 @@ async def _is_broken(sight: "_Sight", contract: Contract, guard: Guard) -> bool:
     entity = contract.plan.entity(guard.entity)
     if guard.kind == "unique":
         table = contract.tables[guard.entity]
-        holders = await sight.holders(table, contract.index(guard.entity, guard.rule), guard.values)
-        return any(table.key_of(row) != guard.key for row in holders)
+        return bool(await sight.holders(table, contract.index(guard.entity, guard.rule), guard.values, guard.key))
     reference = next(rule for rule in entity.references if rule.name == guard.rule)
     target = contract.tables[reference.entity], contract.index(reference.entity, reference.unique)
     if guard.kind == "left":
@@ -62,22 +64,45 @@ async def _is_broken(sight: "_Sight", contract: Contract, guard: Guard) -> bool:
 
 
 class _Sight:
-    """Rows as they would be after the command."""
+    """Rows as they would be after the command: its own, then those that the batch changed, then the store's."""
 
     def __init__(self, transaction: Transaction, overlay: Overlay, changes: Changes) -> None:
         self._transaction, self._overlay, self._changes = transaction, overlay, changes
+        self._own: dict[tuple[str, tuple[int, ...]], RowsByValues] = {}
 
-    async def holders(self, table: Table, index: Index | None, values: tuple[Any, ...]) -> list[Row]:
-        """Rows with these values in the first columns of an index (None: the key); some, if there are any."""
-        known = {**self._overlay.of(table), **self._changes.get(table.name, {})}
+    async def holders(
+        self, table: Table, index: Index | None, values: tuple[Any, ...], besides: Key | None = None
+    ) -> list[Row]:
+        """Rows with these values in the first columns of an index (None: the key), `besides` one that the command
+        changed itself; some, if there are any."""
+        own, batch = self._changes.get(table.name, {}), self._overlay.existed
         columns = table.key if index is None else index.columns
-        if index is None and len(values) == len(columns) and values in known:
-            row = known[values]
-            return [] if row is None else [row]
-        # As many as can be out of date, and one.
-        scan = Scan(table, index, values, limit=len(known) + 1)
-        stored = [row for row in await self._transaction.scan(scan) if table.key_of(row) not in known]
+        if index is None and len(values) == len(columns):
+            known = own if values in own else self._overlay.of(table)
+            if values in known:
+                row = known[values]
+                return [] if row is None else [row]
         positions = columns[: len(values)]
-        return stored + [
-            row for row in known.values() if row is not None and tuple(row[place] for place in positions) == values
-        ]
+        found = [row for key, row in self._own_rows(table, positions).holders(values).items() if key != besides]
+        changed = self._overlay.changed(table, positions).holders(values)
+        found.extend(row for key, row in changed.items() if key not in own)
+        return found or await self._stored(
+            Scan(table, index, values, limit=_FIRST_LOOK), lambda key: key in own or (table.name, key) in batch
+        )
+
+    def _own_rows(self, table: Table, positions: tuple[int, ...]) -> RowsByValues:
+        rows = self._own.get((table.name, positions))
+        if rows is None:
+            rows = self._own[table.name, positions] = RowsByValues(positions)
+            for key, row in self._changes.get(table.name, {}).items():
+                rows.put(key, row)
+        return rows
+
+    async def _stored(self, scan: Scan, is_outdated: Callable[[Key], bool]) -> list[Row]:
+        """Rows of the store that still are as it has them; further looks are longer, since most need one."""
+        while True:
+            rows = await self._transaction.scan(scan)
+            found = [row for row in rows if not is_outdated(scan.table.key_of(row))]
+            if found or len(rows) < scan.limit:
+                return found
+            scan = replace(scan, limit=scan.limit * 16)
