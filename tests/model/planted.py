@@ -159,15 +159,15 @@ BUGS = (
     Planted(
         "a unique is not checked",
         "database/guards.py",
-        "return any(table.key_of(row) != guard.key for row in holders)",
-        "return any(table.key_of(row) == () for row in holders)",
+        "return bool(await sight.holders(",
+        "return bool(0 and await sight.holders(",
         DATABASE,
     ),
     Planted(
         "a rule is judged over the rows as they were, without the command's own changes",
         "database/guards.py",
-        "known = {**self._overlay.of(table), **self._changes.get(table.name, {})}",
-        "known = {**self._overlay.of(table)}",
+        "self._overlay, self._changes = transaction, overlay, changes",
+        "self._overlay, self._changes = transaction, overlay, dict[str, Any]()",
         DATABASE,
     ),
     Planted(
