@@ -1,6 +1,7 @@
 """Consumers of the client against scripted answers: what is asked, what is sent again, what goes back and when.
 
-Units, since a server of ours loses no answers on purpose; with one they are in `tests/conformance/test_client_consumers.py`.
+Units, since a server of ours loses no answers on purpose; with one they are in
+`tests/conformance/test_client_consumers.py`.
 Every test runs over both exchanges, blocking and suspending.
 """
 

@@ -69,7 +69,7 @@ class Consumers:
                     async with self._store.snapshot() as reader:
                         seen = await look(reader, subject, wanted)
                     left = deadline - time.monotonic()
-                    if seen.is_due or left <= 0 or self._wakeups.is_ending:
+                    if seen.is_due or left <= 0 or self._wakeups.has_ended():
                         break
                     await waiter.wait(left if seen.next_in is None else min(left, seen.next_in / SECOND))
                     if subject.contract is not self._contract():
