@@ -11,8 +11,10 @@ import pytest
 
 from riffdb.codegen.graph import FORMATS, Diagram
 from riffdb.codegen.graph.diagrams import LeaseNote, Move
+from riffdb.codegen.graph.layers import _crossed
 from riffdb.codegen.graph.layout import Box, Layout, Link, Point, laid_out
 from riffdb.codegen.graph.svg import CHARACTER, FONT_SIZE
+from riffdb.core.errors import RiffError
 
 Area = tuple[float, float, float, float]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -132,3 +134,21 @@ def test_a_diagram_is_the_same_each_time() -> None:
 def test_foreign_characters_are_escaped() -> None:
     odd = Diagram('A<b>&"', "Row", ("S",), None, (), ("S",), (), None)
     assert 'A<b>&" of Row' in [text for text, _ in text_areas(FORMATS["svg"]((odd,)))]
+
+
+def test_a_picture_of_too_many_arrows_is_refused_and_the_texts_have_them_all() -> None:
+    states = tuple(f"S{number}" for number in range(23))
+    moves = tuple(Move(source, end, f"To{end}", ()) for source in states for end in states)
+    diagram = Diagram("Flow", "Row", states, "S0", (), (), moves, None)
+    with pytest.raises(RiffError, match="`--format dot`"):
+        FORMATS["svg"]((diagram,))
+    for name in ("dot", "mermaid"):
+        assert "ToS22" in FORMATS[name]((diagram,))
+
+
+def test_crossings_are_counted_as_pairs_would_be() -> None:
+    chance = random.Random(5)
+    for _ in range(200):
+        pairs = [(chance.randint(0, 6), chance.randint(0, 6)) for _ in range(chance.randint(0, 12))]
+        crossed = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
+        assert _crossed(pairs) == crossed

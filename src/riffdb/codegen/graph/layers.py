@@ -6,6 +6,7 @@ and its label is one of these nodes: nothing can lie upon it. Between two layers
 Absent: sizes and coordinates (`layout`).
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -128,9 +129,14 @@ def _crossings(found: Layered) -> int:
     for chain in found.chains:
         for upper, lower in pairwise(chain.nodes):
             gaps.setdefault(level[upper], []).append((place[upper], place[lower]))
-    return sum(
-        (a[0] - b[0]) * (a[1] - b[1]) < 0
-        for pairs in gaps.values()
-        for number, a in enumerate(pairs)
-        for b in pairs[:number]
-    )
+    return sum(map(_crossed, gaps.values()))
+
+
+def _crossed(pairs: list[Ends]) -> int:
+    """How many of the pairs lie the other way round below than above."""
+    found = 0
+    lower: list[int] = []
+    for _, place in sorted(pairs):
+        found += len(lower) - bisect_right(lower, place)
+        insort(lower, place)
+    return found

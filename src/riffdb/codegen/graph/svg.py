@@ -12,10 +12,12 @@ from itertools import pairwise
 
 from riffdb.codegen.graph.diagrams import Diagram, Move
 from riffdb.codegen.graph.layout import Box, Layout, Link, Point, laid_out
+from riffdb.core.errors import RiffError
 
 FONT_SIZE = 13
 CHARACTER = 8.0
 LINE = 17.0
+MOVES_MAX = 500
 MARGIN = 20.0
 STATE_HEIGHT = 34.0
 LOOP = 26.0
@@ -53,7 +55,14 @@ class Arrow:
 
 
 def svg(diagrams: tuple[Diagram, ...]) -> str:
-    """One picture with all the diagrams, one below the other."""
+    """One picture with all the diagrams, one below the other; `RDB-E-USAGE` for one of too many arrows."""
+    for diagram in diagrams:
+        if len(diagram.moves) > MOVES_MAX:
+            raise RiffError(
+                "RDB-E-USAGE",
+                f"`{diagram.workflow}` has {len(diagram.moves):,} arrows, and a picture has room for {MOVES_MAX};"
+                " `--format dot` has them all",
+            )
     parts: list[str] = []
     width, top = 0.0, MARGIN
     for diagram in diagrams:
