@@ -85,3 +85,9 @@ def test_an_unknown_code_gets_the_nearest_one() -> None:
     with pytest.raises(RiffError, match="did you mean `RDB-E-CONTENTION`") as refused:
         explanation_of("E-CONTENTON")
     assert refused.value.facts.exit == 5
+
+
+def test_a_lint_is_explained_by_its_name() -> None:
+    assert explanation_of("no-way-out") == explanation_of("RDB-C910")
+    with pytest.raises(RiffError, match="did you mean `no-way-out`"):
+        explanation_of("no-wayout")

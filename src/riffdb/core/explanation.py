@@ -15,6 +15,7 @@ from textwrap import dedent, indent
 from riffdb.core.codes import CODES
 from riffdb.core.diagnostic_codes import DIAGNOSTIC_CODES
 from riffdb.core.errors import RiffError
+from riffdb.core.lints import LINTS
 from riffdb.core.suggestions import did_you_mean
 
 TITLES = {**DIAGNOSTIC_CODES, **{code: facts.title for code, facts in CODES.items()}}
@@ -64,11 +65,14 @@ class _Declaration:
 
 
 def explanation_of(code: str) -> Explanation:
-    """The page of a code, which may be written in small letters and without `RDB-`; `RDB-E-NOT-FOUND` without one."""
-    written = code.upper()
+    """The page of a code, which may be written in small letters and without `RDB-`, or of a lint by its name;
+    `RDB-E-NOT-FOUND` without one."""
+    lint = LINTS.get(code.lower())
+    written = code.upper() if lint is None else lint.code
     full = written if written.startswith("RDB-") else f"RDB-{written}"
     if full not in TITLES:
-        raise RiffError("RDB-E-NOT-FOUND", f"there is no code `{code}`{did_you_mean(full, TITLES)}")
+        hint = did_you_mean(code, LINTS) or did_you_mean(full, TITLES)
+        raise RiffError("RDB-E-NOT-FOUND", f"there is no code `{code}`{hint}")
     return parse_page(full, _read(f"{full}.md"))
 
 
