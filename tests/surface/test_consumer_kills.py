@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -61,7 +61,7 @@ class Journal:
             self.checkpoints.append((position(status["checkpoint"]), {event_id for event_id, _ in self.handled}))
         oldest = status["oldest_unsettled"]
         assert oldest is None or position(status["checkpoint"]) < position(oldest["event_id"])
-        return oldest is None and int(status["lag_events"]) == 0
+        return oldest is None and status["lag_events"] == 0
 
     def check(self, events: list[str]) -> None:
         """All of the events were handled, and everything else that is promised holds."""
@@ -90,8 +90,9 @@ def consume(consumer: riffdb.Consumer, journal: Journal, stopping: Event) -> Non
 def events_of(deployment: Deployment, organization: str) -> list[str]:
     """The ids of the events in the file's log, whose ordinals are those of one event a commit."""
     rows = deployment.rows(
-        "SELECT sequence FROM riffdb_commit WHERE partition = ? AND outcome = 'Completed' ORDER BY sequence",
-        UUID(organization).bytes,
+        "SELECT sequence FROM riffdb_commit"
+        " WHERE json_extract(input, '$.organization_id') = ? AND outcome = 'Completed' ORDER BY sequence",
+        organization,
     )
     return [str(sequence) for (sequence,) in rows]
 

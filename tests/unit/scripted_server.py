@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from riffdb.plan import Plan
@@ -35,11 +35,12 @@ class Received:
 @dataclass(frozen=True)
 class Step:
     """What becomes of one request: the bytes that are sent, and whether the connection is closed then; before that the
-    whole server may stop to listen."""
+    whole server may stop to listen, or let the client wait."""
 
     sent: bytes = b""
     closes: bool = True
     stops: bool = False
+    delay_seconds: float = 0
 
 
 DROP = Step()
@@ -133,6 +134,7 @@ class ScriptedServer:
                     step = self._step(request)
                     if step.stops:
                         self.stop()
+                    Event().wait(step.delay_seconds)
                     connection.sendall(step.sent)
                     if step.closes:
                         connection.shutdown(socket.SHUT_RDWR)

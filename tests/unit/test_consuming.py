@@ -1,7 +1,6 @@
 """Consumers of the client against scripted answers: what is asked, what is sent again, what goes back and when.
 
-Units, since a server of ours loses no answers on purpose; with one they are in
-`tests/conformance/test_client_consumers.py`.
+Units, since a server of ours loses no answers on purpose; with one they are in `tests/conformance`.
 Every test runs over both exchanges, blocking and suspending.
 """
 
@@ -273,6 +272,7 @@ def test_run_waits_for_a_server_that_is_away_and_ends_on_what_stays(
 
     async def pause(consumer: Any, seconds: float) -> None:
         pauses.append(seconds)
+        assert len(pauses) < 20, "it never ends"
 
     consumer = consuming.consumer()
     monkeypatch.setattr(type(consumer), "_pause", pause)
@@ -336,6 +336,26 @@ def test_the_wait_of_a_long_poll_is_added_to_the_patience() -> None:
     for wait in (0, 30, 10**9, -5):
         step(transport.stream("next", ConsumerName("S", {}, "n"), {"wait_seconds": wait}))
     assert [request.wait_seconds for request in sent] == [0, 30, 30, 0]
+
+
+@pytest.mark.parametrize("kind", ["blocking", "suspending"])
+def test_a_long_poll_may_take_longer_than_any_other_answer(kind: str) -> None:
+    connect: Callable[..., Client | AsyncClient] = riffdb.connect if kind == "blocking" else riffdb.aio.connect
+    with scripted(queue_plan()) as server, asyncio.Runner() as runner:
+        client = connect(server.url, new_token(), timeout_seconds=0.5, budget=RetryBudget(attempts=1))
+        server.play(Step(NOTHING.sent, delay_seconds=1))
+
+        async def poll() -> Any:
+            found = client.consumer("WorkActivity", name="mailer").next(wait_seconds=30)
+            return await found if isinstance(found, Awaitable) else found
+
+        async def close() -> None:
+            closed = client.close()
+            if isinstance(closed, Awaitable):
+                await closed
+
+        assert runner.run(poll()) == []
+        runner.run(close())
 
 
 def test_nothing_of_a_delivery_is_shown(consuming: Consuming) -> None:

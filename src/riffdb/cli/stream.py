@@ -188,8 +188,10 @@ def _show_deliveries(answer: dict[str, Any]) -> None:
 
 def _show_facts(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
-        if isinstance(value, dict):
-            shown = ", ".join(f"{part} {inner}" for part, inner in value.items())
-        else:
-            shown = "none" if value is None else str(value)
-        print_text(f"{name.replace('_', ' ')}: {shown}")
+        print_text(f"{name.replace('_', ' ')}: {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{part.replace('_', ' ')} {_shown(inner)}" for part, inner in value.items())
+    return "none" if value is None else {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -8,36 +8,29 @@ randomness, authority, and any check that the compiler has already made.
 from riffdb.engine.commands import compile_command
 from riffdb.engine.evaluation import (
     Change,
-    CompiledBinding,
     CompiledCommand,
-    CompiledPath,
     CompiledQuery,
     CompiledStream,
     Evaluation,
     Guard,
     Guarded,
-    Ranges,
+    IndexRange,
     Rows,
 )
-from riffdb.engine.folding import Fold, new_fold
 from riffdb.engine.queries import compile_query
 from riffdb.engine.streams import compile_stream
 
 __all__ = [
     "Change",
-    "CompiledBinding",
     "CompiledCommand",
-    "CompiledPath",
     "CompiledQuery",
     "CompiledStream",
     "Evaluation",
-    "Fold",
     "Guard",
     "Guarded",
-    "Ranges",
+    "IndexRange",
     "Rows",
     "compile_command",
     "compile_query",
     "compile_stream",
-    "new_fold",
 ]
