@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from riffdb.core.stepping import step
+from tests.conformance import stores
 from tests.conformance.databases import KINDS, Place, ledger_plan, queue_plan
+
+
+@pytest.fixture(params=stores.KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[stores.Place]:
+    """A place with an empty store, no database over it."""
+    found = stores.place_of(request.param, tmp_path)
+    yield found
+    step(found.store.close())
 
 
 @pytest.fixture(params=KINDS)

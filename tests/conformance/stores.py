@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from riffdb.core.layout import Row, Table
+from riffdb.core.layout import Column, ColumnKind, Index, Row, Table
 from riffdb.core.records import Batch, Capability, CommitRecord, Head, Mutation
 from riffdb.core.stepping import step
 from riffdb.storage import open_store
@@ -18,6 +18,37 @@ from riffdb.storage.protocol import Reader, Scan, Store, Transaction
 Result = TypeVar("Result")
 
 KINDS = ("memory", "sqlite", "reopened")
+U64_MAX = (1 << 64) - 1
+I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
+ALL_UNICODE = "".join(chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
+
+VALUES: dict[ColumnKind, list[Any]] = {
+    "bool": [False, True],
+    "int": [I64_MIN, -1, 0, 1, I64_MAX],
+    "u64": [0, 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, U64_MAX],
+    "text": ["", "A", "a", "a b", "ab", "ä", "\uffff", "\U0001f600", "\U0010ffff"],
+    "blob": [b"", b"\0", b"\0\0", b"a", b"a\0", b"\xff", b"\xff\xff"],
+    "decimal": [-(10**38) + 1, -(1 << 64), -1, 0, 1, 1 << 64, 10**38 - 1],
+}
+"""Values of every kind, ascending."""
+
+P, Q = b"\x01" + b"p" * 16, b"\x01" + b"q" * 16
+
+
+WORK = Table(
+    "work",
+    (
+        Column("id", "blob"),
+        Column("tenant", "text"),
+        Column("due", "int"),
+        Column("owner", "blob", True),
+        Column("token", "u64"),
+        Column("revision", "u64"),
+        Column("commit_sequence", "u64"),
+    ),
+    (1, 0),
+    (Index("work__due", (1, 2, 0), (False, False, False)), Index("work__owner", (1, 3, 0), (False, False, False))),
+)
 
 
 @dataclass(slots=True)
@@ -146,3 +177,28 @@ def capability(name: str, *, revoked_at: int | None = None, token: str | None = 
         parent=None,
         creator="operator",
     )
+
+
+def wide(kind: ColumnKind) -> Table:
+    """A table whose column `value` is of the kind, null allowed, with an index each way."""
+    return Table(
+        f"of_{kind}",
+        (Column("home", "blob"), Column("id", "int"), Column("value", kind, True), Column("revision", "u64")),
+        (0, 1),
+        (Index("up", (0, 2, 1), (False, False, False)), Index("down", (0, 2, 1), (False, True, False))),
+    )
+
+
+def work(number: int, tenant: str = "a", *, due: int = 0, owner: bytes | None = None, revision: int = 1) -> Row:
+    """A row of `WORK`."""
+    return (bytes([number]), tenant, due, owner, number, revision, revision)
+
+
+def scan(place: Place, *arguments: Any, **bounds: Any) -> list[Row]:
+    """The rows of a walk."""
+    return place.read(lambda reader: reader.scan(Scan(*arguments, **bounds)))
+
+
+def rows_of(place: Place, table: Table, *rows: Row) -> dict[Any, Row]:
+    """Those of the rows that are there now, by key."""
+    return place.read(lambda reader: reader.rows(table, [table.key_of(row) for row in rows]))

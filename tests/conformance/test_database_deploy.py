@@ -1,6 +1,8 @@
 """Contracts come and go over every store: what may follow what, and what becomes of requests on their way."""
 
 import json
+import re
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -13,6 +15,7 @@ from riffdb.plan.changes import COMPATIBLE, RULES, change_of
 from riffdb.plan.identity import plan_hash
 from riffdb.plan.plan import to_json
 from tests.conformance.databases import (
+    KINDS,
     LOCAL,
     ORGANIZATION,
     OTHER,
@@ -290,6 +293,60 @@ def test_the_source_of_a_schedule_stays_while_a_lease_is_held(queue: Place) -> N
     assert queue.error_of(queue.database.deploy(LOCAL, changed)).code == "RDB-E-APPROVAL"
     queue.now += 1
     assert queue.deploy(changed) == "updated", "nothing is held any more"
+
+
+LEASED = """
+contract Leased version 1 {
+  enum Stage { Open }
+  entity Job {
+    key (organization_id: uuid)
+    field stage: Stage
+    field owner: optional<uuid>
+    field until: optional<timestamp>
+    field fence: u64
+  }
+  workflow Life {
+    entity Job
+    state stage
+    initial Open
+    lease work { owner owner expires_at until fencing_token fence duration_seconds (5, 900) }
+  }
+  command Begin {
+    input request_key: string<64>
+    input organization_id: uuid
+    idempotency_key request_key
+    create Job(organization_id) as job else Exists {}
+    set job.fence = 0
+    return Begun {}
+  }
+  command End {
+    input request_key: string<64>
+    input organization_id: uuid
+    input expected_revision: u64
+    idempotency_key request_key
+    delete Job(organization_id) as job else Missing {}
+    lease unheld work on job revision expected_revision stale Stale {} unavailable Held {}
+    return Ended {}
+  }
+}
+"""
+UNLEASED = re.sub(r"    lease (work|unheld) .*\n", "", LEASED).replace(
+    "return Ended", "require q: expected_revision > 0 else Stale {}\n return Ended"
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lease_is_not_laid_again_over_rows_that_were_deleted_without_it(kind: str, tmp_path: Path) -> None:
+    place = Place(kind, tmp_path)
+    leased, unleased = plan_of(LEASED), plan_of(UNLEASED)
+    for plan in (unleased, leased, unleased):
+        assert place.deploy(plan) in ("created", "updated"), "there never was a row"
+    place.command("Begin", request_key="b", organization_id=ORGANIZATION)
+    place.command("End", request_key="e", organization_id=ORGANIZATION, expected_revision=1)
+    error = place.error_of(place.database.deploy(LOCAL, leased))
+    assert error.code == "RDB-E-APPROVAL"
+    assert "lease `work`" in error.message
+    place.close()
 
 
 def test_another_application_is_refused(ledger: Place) -> None:

@@ -10,13 +10,16 @@ import pytest
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import FailpointError, arm
-from riffdb.core.layout import Column, ColumnKind, Index, Row, Table
+from riffdb.core.layout import Column, Index, Row, Table
 from riffdb.core.records import Batch, DeployedContract, Head, Mutation, SecretPart
 from riffdb.core.stepping import step
-from riffdb.storage.protocol import Reader, Scan, Transaction
+from riffdb.storage.protocol import SECRET_BYTES, Reader, Scan, Transaction
 from tests.conformance.stores import (
-    KINDS,
+    VALUES,
+    WORK,
+    P,
     Place,
+    Q,
     capability,
     deletes,
     everything,
@@ -24,183 +27,12 @@ from tests.conformance.stores import (
     inserts,
     place_of,
     record,
+    rows_of,
+    scan,
     updates,
+    wide,
+    work,
 )
-
-U64_MAX = (1 << 64) - 1
-I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
-ALL_UNICODE = "".join(chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
-
-VALUES: dict[ColumnKind, list[Any]] = {
-    "bool": [False, True],
-    "int": [I64_MIN, -1, 0, 1, I64_MAX],
-    "u64": [0, 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, U64_MAX],
-    "text": ["", "A", "a", "a b", "ab", "ä", "\uffff", "\U0001f600", "\U0010ffff"],
-    "blob": [b"", b"\0", b"\0\0", b"a", b"a\0", b"\xff", b"\xff\xff"],
-    "decimal": [-(10**38) + 1, -(1 << 64), -1, 0, 1, 1 << 64, 10**38 - 1],
-}
-"""Values of every kind, ascending."""
-
-P, Q = b"\x01" + b"p" * 16, b"\x01" + b"q" * 16
-
-
-def wide(kind: ColumnKind) -> Table:
-    """A table whose column `value` is of the kind, null allowed, with an index each way."""
-    return Table(
-        f"of_{kind}",
-        (Column("home", "blob"), Column("id", "int"), Column("value", kind, True), Column("revision", "u64")),
-        (0, 1),
-        (Index("up", (0, 2, 1), (False, False, False)), Index("down", (0, 2, 1), (False, True, False))),
-    )
-
-
-WORK = Table(
-    "work",
-    (
-        Column("id", "blob"),
-        Column("tenant", "text"),
-        Column("due", "int"),
-        Column("owner", "blob", True),
-        Column("token", "u64"),
-        Column("revision", "u64"),
-        Column("commit_sequence", "u64"),
-    ),
-    (1, 0),
-    (Index("work__due", (1, 2, 0), (False, False, False)), Index("work__owner", (1, 3, 0), (False, False, False))),
-)
-
-
-def work(number: int, tenant: str = "a", *, due: int = 0, owner: bytes | None = None, revision: int = 1) -> Row:
-    return (bytes([number]), tenant, due, owner, number, revision, revision)
-
-
-@pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    found = place_of(request.param, tmp_path)
-    yield found
-    step(found.store.close())
-
-
-def rows_of(place: Place, table: Table, *rows: Row) -> dict[Any, Row]:
-    return place.read(lambda reader: reader.rows(table, [table.key_of(row) for row in rows]))
-
-
-def scan(place: Place, *arguments: Any, **bounds: Any) -> list[Row]:
-    return place.read(lambda reader: reader.scan(Scan(*arguments, **bounds)))
-
-
-# Rows of every kind
-
-
-@pytest.mark.parametrize("kind", VALUES)
-def test_values_of_every_kind_come_back_as_they_were(place: Place, kind: ColumnKind) -> None:
-    table = wide(kind)
-    rows = [(P, number, value, U64_MAX) for number, value in enumerate([None, *VALUES[kind]])]
-    place.write(Batch(mutations=inserts(table, *rows)), table)
-    found = rows_of(place, table, *rows)
-    assert list(found.values()) == rows
-    assert [type(row[2]) for row in found.values()] == [type(row[2]) for row in rows]
-
-
-@pytest.mark.parametrize("kind", VALUES)
-def test_values_of_every_kind_are_keys(place: Place, kind: ColumnKind) -> None:
-    table = Table("keyed", (Column("id", kind), Column("revision", "u64")), (0,))
-    rows = [(value, number) for number, value in enumerate(VALUES[kind])]
-    place.write(Batch(mutations=inserts(table, *reversed(rows))), table)
-    assert list(rows_of(place, table, *rows).items()) == [((row[0],), row) for row in rows]
-    assert scan(place, table, None, ()) == rows
-    place.write(Batch(mutations=[*updates(table, *((row[0], 99) for row in rows[1:])), *deletes(table, rows[0])]))
-    assert scan(place, table, None, ()) == [(row[0], 99) for row in rows[1:]]
-
-
-def test_long_values_come_back_as_they_were(place: Place) -> None:
-    text, blob = wide("text"), wide("blob")
-    rows = [(P, 1, ALL_UNICODE, 1), (P, 2, "x" * 65_536, 1)]
-    long = (P, 1, bytes(range(256)) * 256, 1)
-    place.write(Batch(mutations=inserts(text, *rows) + inserts(blob, long)), text, blob)
-    assert list(rows_of(place, text, *rows).values()) == rows
-    assert rows_of(place, blob, long) == {(P, 1): long}
-
-
-def test_a_missing_row_is_left_out(place: Place) -> None:
-    place.write(Batch(mutations=inserts(WORK, work(1))), WORK)
-    assert rows_of(place, WORK, work(2), work(1), work(1)) == {("a", b"\1"): work(1)}
-    assert place.read(lambda reader: reader.rows(WORK, [])) == {}
-
-
-def test_names_that_are_words_of_sql_work(place: Place) -> None:
-    table = Table(
-        "select",
-        tuple(Column(name, "text", name == "null") for name in ("from", "where", "null", 'quo"te', "rowid", "Ünï")),
-        (1, 0),
-        (Index("order", (1, 2, 0), (False, True, False)), Index("index", (1, 5, 0), (False, False, False))),
-    )
-    rows = [("1", "w", None, "q", "r", "u"), ("2", "w", "n", "q", "r", "u")]
-    place.write(Batch(mutations=inserts(table, *rows)), table)
-    assert scan(place, table, table.indexes[0], ("w",)) == [rows[1], rows[0]]
-    changed = ("1", "w", "z", "q", "r", "u")
-    place.write(Batch(mutations=updates(table, changed)))
-    assert scan(place, table, table.indexes[0], ("w",)) == [changed, rows[1]]
-
-
-# Scans
-
-
-@pytest.mark.parametrize("kind", VALUES)
-def test_an_index_walks_in_order_null_first(place: Place, kind: ColumnKind) -> None:
-    table = wide(kind)
-    values = [None, *VALUES[kind]]
-    rows = [
-        (P, number, value, 1) for value in values for number in (2 * values.index(value), 2 * values.index(value) + 1)
-    ]
-    other = [(Q, number, value, 1) for number, value in enumerate(values)]
-    place.write(Batch(mutations=inserts(table, *reversed(rows), *other)), table)
-    up, down = table.indexes
-    falling = sorted(rows, key=lambda row: (-values.index(row[2]), row[1]))
-    assert scan(place, table, up, (P,)) == rows
-    assert scan(place, table, up, (P,), reverse=True) == rows[::-1]
-    assert scan(place, table, down, (P,)) == falling
-    assert scan(place, table, down, (P,), reverse=True) == falling[::-1]
-    assert scan(place, table, up, (P,), limit=3) == rows[:3]
-    assert scan(place, table, up, (P,), limit=0) == []
-    for value in values:
-        assert scan(place, table, up, (P, value)) == [row for row in rows if row[2] == value]
-
-
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("name", ["up", "down"])
-def test_bounds_hold_at_every_value_and_leave_null_out(place: Place, kind: ColumnKind, name: str) -> None:
-    table = wide(kind)
-    values = VALUES[kind]
-    rows = [(P, number, value, 1) for number, value in enumerate([None, *values])]
-    place.write(Batch(mutations=inserts(table, *rows, *((Q, *row[1:]) for row in rows))), table)
-    index = next(index for index in table.indexes if index.name == name)
-    for low in range(len(values)):
-        for high in range(low, len(values)):
-            for lower_in, upper_in in ((True, True), (True, False), (False, True), (False, False)):
-                expected = [
-                    value
-                    for position, value in enumerate(values)
-                    if low + (not lower_in) <= position <= high - (not upper_in)
-                ]
-                found = scan(place, table, index, (P,), (values[low], lower_in), (values[high], upper_in))
-                assert [row[2] for row in found] == (expected if name == "up" else expected[::-1])
-        above = [row[2] for row in scan(place, table, index, (P,), lower=(values[low], True), reverse=True)]
-        assert above == (values[low:][::-1] if name == "up" else values[low:])
-        below = [row[2] for row in scan(place, table, index, (P,), upper=(values[low], False))]
-        assert below == (values[:low] if name == "up" else values[:low][::-1])
-
-
-def test_the_key_is_walked_by_prefix_and_range(place: Place) -> None:
-    rows = [work(number, tenant) for tenant in ("a", "b") for number in (1, 2, 3, 4)]
-    place.write(Batch(mutations=inserts(WORK, *reversed(rows))), WORK)
-    assert scan(place, WORK, None, ()) == rows
-    assert scan(place, WORK, None, ("b",)) == rows[4:]
-    assert scan(place, WORK, None, ("b",), (b"\2", True), (b"\4", False)) == rows[5:7]
-    assert scan(place, WORK, None, ("b", b"\3")) == [rows[6]]
-    assert scan(place, WORK, None, (), lower=("a", False)) == rows[4:]
-    assert scan(place, WORK, None, ("c",)) == []
-
 
 # Writing
 
@@ -545,7 +377,7 @@ def test_heads_move_and_the_system_partition_has_one(place: Place) -> None:
         Q: head(Q, 1),
         b"": head(b"", 1),
     }
-    latest = Head(P, I64_MAX, I64_MAX, b"")
+    latest = Head(P, (1 << 63) - 1, (1 << 63) - 1, b"")
     place.write(Batch(heads=[latest]))
     assert place.read(lambda reader: reader.heads([P])) == {P: latest}
 
@@ -667,11 +499,16 @@ def test_time_is_the_clock_of_the_store(place: Place) -> None:
     assert times[0] > 1_600_000_000_000_000
 
 
-def test_the_incarnation_stays(place: Place) -> None:
-    incarnation = place.store.incarnation
+def test_the_incarnation_and_the_secret_stay(place: Place, tmp_path: Path) -> None:
+    incarnation, secret_key = place.store.incarnation, place.store.secret
     assert len(incarnation) == 36
+    assert len(secret_key) == SECRET_BYTES == 32
     place.reopen()
-    assert place.store.incarnation == incarnation
+    assert (place.store.incarnation, place.store.secret) == (incarnation, secret_key)
+    (tmp_path / "other").mkdir()
+    other = place_of(place.kind, tmp_path / "other")
+    assert other.store.secret != secret_key
+    step(other.store.close())
 
 
 # Failpoints

@@ -67,14 +67,18 @@ def mutations(draw: st.DrawFn) -> list[tuple[Row, bool]]:
 def scans(draw: st.DrawFn) -> Scan:
     """Any walk over the key or an index, bounds on the column after the prefix."""
     index = draw(st.sampled_from([None, *TABLE.indexes]))
-    positions = TABLE.key if index is None else index.columns
+    named = TABLE.key if index is None else index.columns
+    positions = (*named, *(position for position in TABLE.key if position not in named))
     length = draw(st.integers(0, len(positions)))
     bounds: list[Any] = [None, None]
     if length < len(positions):
         values = VALUES[positions[length]].filter(lambda value: value is not None)
         bounds = [draw(st.none() | st.tuples(values, st.booleans())) for _ in range(2)]
     prefix = tuple(draw(VALUES[position]) for position in positions[:length])
-    return Scan(TABLE, index, prefix, bounds[0], bounds[1], draw(st.booleans()), draw(st.integers(0, 6)))
+    depth = draw(st.integers(0, len(positions) - length))
+    position = tuple(draw(VALUES[position]) for position in positions[length : length + depth])
+    start = draw(st.none() | st.tuples(st.just(position), st.booleans()))
+    return Scan(TABLE, index, prefix, bounds[0], bounds[1], draw(st.booleans()), draw(st.integers(0, 6)), start)
 
 
 class StoresAgree(RuleBasedStateMachine):

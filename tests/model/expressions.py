@@ -20,6 +20,7 @@ from riffdb.plan.expressions import (
     Input,
     IsNull,
     Item,
+    Param,
     Revision,
     Row,
     TransactionTime,
@@ -35,7 +36,7 @@ class Scene(Protocol):
     time: int
 
     def given(self, name: str) -> Any:
-        """An input or service value."""
+        """An input, a service value or a parameter."""
 
     def item(self, name: str) -> Any:
         """A field of the element that a bulk command is at."""
@@ -55,7 +56,7 @@ def value_of(expression: Expression, scene: Scene) -> Any:
     match expression:
         case Constant(type=kind, value=kept):
             return inside_value(kind, kept)
-        case Input(name=name):
+        case Input(name=name) | Param(name=name):
             return scene.given(name)
         case Item(name=name):
             return scene.item(name)
@@ -81,7 +82,10 @@ def value_of(expression: Expression, scene: Scene) -> Any:
             return (value_of(operand, scene) is None) != negated
         case Among(operand=operand, options=options, negated=negated):
             wanted = value_of(operand, scene)
-            return (wanted in [value_of(option, scene) for option in options]) != negated
+            values = [value_of(option, scene) for option in options]
+            if options and options[0].type.kind == "list":
+                values = list(values[0])
+            return (wanted in values) != negated
         case Conditional(condition=condition, then=then, otherwise=otherwise):
             return value_of(then if value_of(condition, scene) else otherwise, scene)
         case Call(function="coalesce", arguments=arguments):

@@ -144,9 +144,9 @@ BUGS = (
     ),
     Planted(
         "a key with another input gets the stored answer",
-        "database/pipeline.py",
-        "is_same = stored.input_hash == request.input_hash",
-        "is_same = len(stored.input_hash) == len(request.input_hash)",
+        "database/secrets.py",
+        "is_alike = record.input_hash == request.input_hash",
+        "is_alike = len(record.input_hash) == len(request.input_hash)",
         DATABASE,
     ),
     Planted(

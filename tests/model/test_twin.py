@@ -13,7 +13,6 @@ import pytest
 from tests.conformance.databases import ledger_plan, queue_plan
 from tests.model.agreement import told, told_plan
 from tests.model.contracts import draw
-from tests.model.planted import BUGS, Planted, planted
 from tests.model.twin import Twin
 from tests.model.wire import RefusedError
 from tests.model.worlds import DisagreementError
@@ -80,8 +79,3 @@ def test_a_disagreement_tells_seed_contract_and_the_commands_that_show_it(
     assert text.startswith("seed 7\nthe text\n")
     assert text.count("\n  Deposit {") == text.count("\nat ") == 1
     assert "memory answers otherwise than the twin" in text
-
-
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_a_planted_bug_still_has_its_place(bug: Planted) -> None:
-    assert bug.instead in planted(bug)

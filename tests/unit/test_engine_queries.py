@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import TIMESTAMP_MIN
 from riffdb.core.types import BOOL, I64, TIMESTAMP, U64, UUID, Type
-from riffdb.engine import IndexRange, compile_query
+from riffdb.engine import compile_query
 from riffdb.plan.commands import InputPlan
 from riffdb.plan.expressions import Binary, Call, Constant, Param, TransactionTime
 from riffdb.plan.queries import BindingPlan, BoundPlan, PathPlan, PrefixPlan, QueryField, QueryPlan
@@ -65,35 +65,35 @@ def test_ranges_and_selection() -> None:
     params = (ORGANIZATION, 32, 60)
     assert due.name == "DueWork"
     assert due.partition(params) == ORGANIZATION
-    assert due.ranges(params, NOW) == (
-        IndexRange(
-            "WorkItem",
-            "by_available",
-            (ORGANIZATION, QUEUED),
-            (NOW - 60_000_000, False),
-            (NOW, True),
-            False,
-            32,
-        ),
-        IndexRange("Note", "", (ORGANIZATION,), None, None, True, 7),
+    items, notes = due.bindings
+    path = items.path(params)
+    assert (items.plan.entity, path.index, path.reverse, items.take(params)) == ("WorkItem", "by_available", False, 32)
+    assert path.ranges(params, NOW) == (
+        ((ORGANIZATION, QUEUED),),
+        (NOW - 60_000_000, False),
+        (NOW, True),
     )
+    path = notes.path(params)
+    assert (notes.plan.entity, path.index, path.reverse, notes.take(params)) == ("Note", "", True, 7)
+    assert path.ranges(params, NOW) == (((ORGANIZATION,),), None, None)
     rows = [[work(), work(work_id=OTHER, revision=9)], [note()]]
-    assert due.select(rows) == (
-        ((OTHER,),),
-        ((WORK, NOW - 10, 7), (OTHER, NOW - 10, 9)),
-        ((3,), (3,)),
+    assert due.select(params, NOW, rows, [None, None]) == (
+        [(OTHER,)],
+        [(WORK, NOW - 10, 7), (OTHER, NOW - 10, 9)],
+        [(3,), (3,)],
     )
-    assert due.select([[], []]) == ((), (), ())
+    assert due.select(params, NOW, [[], []], [None, None]) == ([], [], [])
 
 
 def test_a_bound_that_leaves_its_range_is_an_error() -> None:
     due = compile_query(replace(work_plan(), queries=(DUE,)), "DueWork")
+    params = (ORGANIZATION, 32, 1)
     with pytest.raises(RiffError, match="DueWork, many due: the result leaves the range of timestamp") as raised:
-        due.ranges((ORGANIZATION, 32, 1), TIMESTAMP_MIN)
+        due.bindings[0].path(params).ranges(params, TIMESTAMP_MIN)
     assert raised.value.code == "RDB-E-ARITHMETIC"
 
 
 def test_a_query_may_have_no_parameters() -> None:
     whole = replace(DUE, params=(), partition=Constant(U64, 1), bindings=(), payload=())
     none = compile_query(replace(work_plan(), queries=(whole,)), "DueWork")
-    assert (none.partition(()), none.ranges((), NOW), none.select([])) == (1, (), ())
+    assert (none.partition(()), none.bindings, none.select((), NOW, [], [])) == (1, (), ())

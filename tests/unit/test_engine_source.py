@@ -150,9 +150,11 @@ def assert_evaluates(plan: Plan, name: str) -> None:
         (),
     )
     query = compile_query(plan, name)
-    (found,) = query.ranges((3,), 0)
-    assert (found.entity, found.index, found.prefix, found.limit) == (name, name, (3,), 3)
-    assert query.select([[after]]) == (((1, 5),),)
+    (found,) = query.bindings
+    path = found.path((3,))
+    assert (found.plan.entity, path.index, found.take((3,))) == (name, name, 3)
+    assert path.ranges((3,), 0) == (((3,),), None, None)
+    assert query.select((3,), 0, [[after]], [None]) == ([(1, 5)],)
 
 
 def test_a_fault_of_ours_is_not_called_the_contracts() -> None:

@@ -156,17 +156,18 @@ def test_a_newer_format_is_told_and_left_as_it_is(path: Path) -> None:
     path.write_bytes(content)
     code, message = refusal(path)
     assert code == "RDB-E-USAGE"
-    assert "was written by a newer version of RiffDB (format 7, this one knows 2)" in message
+    assert "was written by a newer version of RiffDB (format 7, this one knows 3)" in message
     assert path.read_bytes() == content
 
 
-def test_a_format_from_before_the_first_release_is_told_and_left_as_it_is(path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_format_from_before_the_first_release_is_told_and_left_as_it_is(path: Path, number: int) -> None:
     content = bytearray(path.read_bytes())
-    content[60:64] = (1).to_bytes(4, "big")
+    content[60:64] = number.to_bytes(4, "big")
     path.write_bytes(content)
     code, message = refusal(path)
     assert code == "RDB-E-USAGE"
-    assert "was written before the first release of RiffDB (format 1, this one knows 2)" in message
+    assert f"was written before the first release of RiffDB (format {number}, this one knows 3)" in message
     assert path.read_bytes() == content
 
 
@@ -194,6 +195,7 @@ def test_a_damaged_file_is_told(path: Path, start: int, end: int) -> None:
     "change",
     [
         "DELETE FROM riffdb_meta WHERE name = 'incarnation'",
+        "DELETE FROM riffdb_meta WHERE name = 'secret'",
         "UPDATE riffdb_meta SET value = 'x' WHERE name = 'format'",
         "DROP TABLE riffdb_table",
         "INSERT INTO riffdb_table VALUES ('work', '{}')",

@@ -5,6 +5,7 @@ No test from outside reaches these, since nothing of the outer surface shows a p
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -21,6 +22,7 @@ from riffdb.storage.layouts import additions
 from riffdb.storage.protocol import Scan, Transaction
 from riffdb.storage.sqlite import connections, log, statements
 from riffdb.storage.sqlite.tables import TableStatements, index_sql, table_sql
+from riffdb.storage.walks import walk_columns
 from tests.conformance.stores import Place, capability, everything, head, inserts, place_of, record, updates
 
 P = b"\x01" + b"p" * 16
@@ -82,7 +84,7 @@ def test_the_layout_of_a_file_is_the_one_of_its_format(place: Place, tmp_path: P
     made = [text for (text,) in other.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
     assert made == [*statements.LAYOUT, *ENTITY_SQL.replace("\nCREATE", "\0CREATE").split("\0")]
     assert [other.pragma(name) for name in ("user_version", "application_id", "page_size", "journal_mode")] == [
-        2,
+        3,
         0x52694646,
         4096,
         "wal",
@@ -160,6 +162,28 @@ def test_every_walk_uses_its_index_and_sorts_nothing(explained: apsw.Connection)
                     assert name in plan or (index is None and not is_bounded), (statement, plan)
                     assert "TEMP B-TREE" not in plan, (statement, plan)
                     assert plan.count("=?") == length, (statement, plan)
+
+
+def explained_walk(place: Place, walk: Scan) -> list[str]:
+    return place.read(lambda reader: reader.explain(walk)).splitlines()
+
+
+def test_every_walk_from_a_position_is_searches_of_its_index_alone(place: Place) -> None:
+    unique = Index("order__price", (1, 3), (False, True), unique=True)
+    table = replace(TABLE, indexes=(*TABLE.indexes, unique))
+    place.write(Batch(), table)
+    values = {"blob": b"", "text": "x", "bool": True}
+    for index in (None, *table.indexes):
+        name = "PRIMARY KEY" if index is None else f"INDEX order.{index.name} "
+        for reverse in (False, True):
+            columns = walk_columns(Scan(table, index, (), reverse=reverse))
+            given = tuple(values.get(table.columns[position].kind, 1) for position, _ in columns)
+            for length in range(len(columns)):
+                for value in {None, given[length]} if table.columns[columns[length][0]].optional else {given[length]}:
+                    start = ((value, *given[length + 1 :]), length % 2 == 0)
+                    walk = Scan(table, index, given[:length], reverse=reverse, start=start)
+                    told = explained_walk(place, walk)
+                    assert told and all(line.startswith("SEARCH order USING") and name in line for line in told), told
 
 
 def test_every_point_read_uses_an_index(explained: apsw.Connection) -> None:

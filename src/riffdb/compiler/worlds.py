@@ -92,7 +92,7 @@ class Ways:
             if not changed:
                 break
             entry.columns |= dict.fromkeys(changed)
-        _loosen({place for place, value in world.columns.items() if entry.columns[place] != value}, after)
+        _loosen(world, after)
         return after
 
     # --- what each step makes of a row ---
@@ -238,13 +238,14 @@ def _unbounded(kind: Type) -> Type:
     return Type(kind.kind, scale=kind.scale, name=kind.name)
 
 
-def _loosen(changed: set[tuple[str, str]], after: list[World]) -> None:
+def _loosen(before: World, after: list[World]) -> None:
     """Forget what a loop made of rows outside it, since every element may take another way."""
-    for place in changed:
+    for place, value in before.columns.items():
         values = [world.columns[place] for world in after]
-        shared = values[0] if all(value == values[0] for value in values) else None
-        for world in after:
-            world.write(*place, shared if isinstance(shared, Constant) else None)
+        if any(other != value for other in values):
+            shared = values[0] if all(other == values[0] for other in values) else None
+            for world in after:
+                world.write(*place, shared if isinstance(shared, Constant) else None)
 
 
 def _merged(worlds: list[World]) -> World:

@@ -23,6 +23,8 @@ QUERY_RANGES_MAX = 16
 """Ranges of an index that one binding of a query merges."""
 QUERY_ENTRIES_MAX = 10_000
 """Entries that a binding with a residual condition reads."""
+CURSOR_TEXT_MAX = 4_096
+"""Characters of a cursor: it holds at most the columns of one index."""
 AGGREGATE_ENTRIES_MAX = 100_000
 """Entries that an aggregate reads."""
 HEAD_BYTES_MAX = 1 << 16

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from riffdb.core.errors import input_error
-from riffdb.core.limits import I64_MAX, I64_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, U64_MAX
+from riffdb.core.limits import CURSOR_TEXT_MAX, I64_MAX, I64_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, U64_MAX
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 
@@ -70,6 +70,8 @@ def _decode_required(value_type: Type, enums: Enums, records: Records) -> Decode
             return _integer_decoder(1, value_type.bound, f"limit<{value_type.bound}>")
         case "string":
             return _text_decoder(value_type.bound)
+        case "cursor":
+            return _text_decoder(CURSOR_TEXT_MAX)
         case "bytes":
             return _bytes_decoder(value_type.bound)
         case "uuid":

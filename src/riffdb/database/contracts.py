@@ -20,15 +20,19 @@ from riffdb.core.types import Type
 from riffdb.core.values import decoder, uuid_text
 from riffdb.database.codecs import InputCodec, RowCodec, member_encoder, object_text
 from riffdb.database.layouts import tables, tombstone_table
+from riffdb.database.query_answers import payload_encoder
 from riffdb.database.streams import PreparedStream
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan, PayloadField
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import Expression, Input, leaves
-from riffdb.plan.identity import plan_hash
+from riffdb.plan.identity import declaration_hashes, plan_hash
 from riffdb.plan.plan import from_json
 from riffdb.plan.queries import QueryPlan
+
+_PAGING = ("cursor", "limit")
+"""Parameters that say where a page begins and ends, not which rows there are."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,18 @@ class PreparedCommand:
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """A query ready to run."""
+    """A query ready to run. `choosing` is the codec of the parameters that choose rows, cursors and limits aside, and
+    `choosing_places` are theirs. `encode` gives the payload of each outcome as JSON; `paged` are the bindings whose
+    cursor stands in one."""
 
     plan: QueryPlan
     params: InputCodec
+    choosing: InputCodec
+    choosing_places: tuple[int, ...]
     compiled: CompiledQuery
     partition_bytes: Callable[[Any], bytes]
-    encode: Callable[[tuple[Any, ...]], str]
+    encode: Mapping[str, Callable[[tuple[Any, ...]], str]]
+    paged: frozenset[str]
 
 
 class Contract:
@@ -138,6 +147,11 @@ class Contract:
         return self.tables[entity].indexes[names.index(name)]
 
     @cached_property
+    def identities(self) -> dict[str, bytes]:
+        """The identity of every declaration by `family.name`."""
+        return declaration_hashes(self.plan)
+
+    @cached_property
     def rows(self) -> dict[str, RowCodec]:
         """The wire forms of each entity's rows."""
         return {entity.name: RowCodec(entity, self.enums) for entity in self.plan.entities}
@@ -189,25 +203,20 @@ class Contract:
         )
 
     def _prepare_query(self, plan: QueryPlan) -> PreparedQuery:
-        entities = {binding.name: self.plan.entity(binding.entity) for binding in plan.bindings}
-        parts = []
-        for selection in plan.payload:
-            types = entities[selection.binding].types
-            encode_item = self._object_encoder([(name, types[name]) for name in selection.fields])
-            parts.append((f'"{selection.name}":[', encode_item))
-
-        def encode(payload: tuple[Any, ...]) -> str:
-            return object_text(
-                f"{start}{','.join(map(encode_item, items))}]"
-                for (start, encode_item), items in zip(parts, payload, strict=True)
-            )
-
+        choosing = [(place, part) for place, part in enumerate(plan.params) if part.type.kind not in _PAGING]
+        outcomes = [(plan.outcome, plan.payload)]
+        outcomes += [(part.missing.name, part.missing.payload) for part in plan.bindings if part.missing is not None]
+        encode = {outcome: payload_encoder(self.plan, plan, payload) for outcome, payload in outcomes}
+        answered = [part for _, payload in outcomes for part in payload]
         return PreparedQuery(
             plan=plan,
             params=InputCodec(plan.params, self.enums, "parameter"),
+            choosing=InputCodec(tuple(part for _, part in choosing), self.enums, "parameter"),
+            choosing_places=tuple(place for place, _ in choosing),
             compiled=compile_query(self.plan, plan.name),
             partition_bytes=partition_encoder(plan.partition.type),
             encode=encode,
+            paged=frozenset(part.binding for part in answered if part.is_cursor),
         )
 
 

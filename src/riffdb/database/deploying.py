@@ -1,7 +1,7 @@
 """The act of deploying: what changed, what of it the stored rows allow, and the tables that it needs.
 
-A change that is not compatible refuses the whole, unless nothing stands against it: its entity has no rows, or none of
-its rows is leased. Both are looked up in the transaction that deploys, so no command comes between.
+A change that is not compatible refuses the whole, unless nothing stands against it: its entity has no rows, never had
+any, or none of its rows is leased. All are looked up in the transaction that deploys, so no command comes between.
 Absent: the classes of changes, which `plan.changes` holds; migrations.
 """
 
@@ -42,6 +42,11 @@ async def _judged(transaction: Transaction, deployed: Contract, change: Change) 
     if lifted_by == "no rows":
         has_rows = await transaction.scan(Scan(table, None, (), limit=1))
         return change if has_rows else change.lifted(f"`{change.entity}` has no rows")
+    if lifted_by == "no rows ever":
+        for part in (table, deployed.tombstones[change.entity]):
+            if await transaction.scan(Scan(part, None, (), limit=1)):
+                return change
+        return change.lifted(f"`{change.entity}` never had a row")
     if await _has_held_lease(transaction, deployed, change.entity):
         return change
     return change.lifted(f"no lease of `{change.entity}` is held")

@@ -210,7 +210,7 @@ class Watches:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> "Watch":
         """A new watch; `RDB-E-WATCHES` if there are too many."""
-        asked = admit_query(self.contract(), caller, name, values)
+        asked = admit_query(self.store, self.contract(), caller, name, values)
         with self._mutex:
             if len(self._open) >= self.watches_max:
                 message = f"{self.watches_max} watches are open, which is the most; try again later"
@@ -333,7 +333,7 @@ class Watch:
         contract, before = self._watches.contract(), self._group
         if before.asked.contract is contract:
             return
-        asked = admit_query(contract, self._caller, before.asked.query.plan.name, self._values)
+        asked = admit_query(self._watches.store, contract, self._caller, before.asked.query.plan.name, self._values)
         self._watches.leave(before, self._signal)
         self._group = self._watches.join(asked, self._signal)
         if self._group is not before:

@@ -8,29 +8,36 @@ randomness, authority, and any check that the compiler has already made.
 from riffdb.engine.commands import compile_command
 from riffdb.engine.evaluation import (
     Change,
+    CompiledBinding,
     CompiledCommand,
+    CompiledPath,
     CompiledQuery,
     CompiledStream,
     Evaluation,
     Guard,
     Guarded,
-    IndexRange,
+    Ranges,
     Rows,
 )
+from riffdb.engine.folding import Fold, new_fold
 from riffdb.engine.queries import compile_query
 from riffdb.engine.streams import compile_stream
 
 __all__ = [
     "Change",
+    "CompiledBinding",
     "CompiledCommand",
+    "CompiledPath",
     "CompiledQuery",
     "CompiledStream",
     "Evaluation",
+    "Fold",
     "Guard",
     "Guarded",
-    "IndexRange",
+    "Ranges",
     "Rows",
     "compile_command",
     "compile_query",
     "compile_stream",
+    "new_fold",
 ]

@@ -1,7 +1,7 @@
 """What goes in and out of generated functions, as plain values.
 
 Rows and keys are tuples of inside values (`core.values`); a row is in the order of `EntityPlan.columns`, then revision
-and commit sequence. Nothing here knows a plan. Absent: JSON forms; `database` makes them.
+and commit sequence. Absent: JSON forms; `database` makes them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Key, Row
+from riffdb.plan.queries import BindingPlan
 
 Rows: TypeAlias = Row | Mapping[Key, Row | None] | None
 """What a slot is given: its row, or None; a slot of a loop the rows by key."""
@@ -93,29 +94,66 @@ class CompiledCommand:
     looped: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRange:
-    """A bounded walk over one index (empty name: the key): equal values of its first columns, then the bounds of the
+class Ranges(NamedTuple):
+    """The ranges of one path: values of its prefix columns, each different from the others, and the bounds of the
     column after them as (value, inclusive)."""
 
-    entity: str
-    index: str
-    prefix: tuple[Any, ...]
+    prefixes: tuple[tuple[Any, ...], ...]
     lower: tuple[Any, bool] | None
     upper: tuple[Any, bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPath:
+    """One way to the rows of a binding: ranges of `index` (empty: the key) by parameters and observed time.
+
+    `residual` is given the same and makes the test that a row must pass; None where the ranges answer everything.
+    `order` has the places in a row by which the rows of all ranges follow each other, and whether they go down there;
+    no two rows are equal in it. `prefix` has the places that the ranges hold equal. `is_led`: the ranges begin with the
+    greatest, or least, value that the binding asks for.
+    """
+
+    index: str
+    prefix: tuple[int, ...]
+    order: tuple[tuple[int, bool], ...]
     reverse: bool
-    limit: int
+    ranges: Callable[[tuple[Any, ...], int], Ranges]
+    residual: Callable[[tuple[Any, ...], int], Callable[[Row], bool]] | None
+    is_led: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledBinding:
+    """A binding as functions: parameters to the path of their case, and to the number of rows or entries to take.
+
+    `cursor` is the place of the parameter with the cursor, `column` that in a row of what an aggregate is of.
+    `missing` gives the payload of the outcome without a row, from parameters, time and what was found before.
+    """
+
+    plan: BindingPlan
+    path: Callable[[tuple[Any, ...]], CompiledPath]
+    take: Callable[[tuple[Any, ...]], int]
+    cursor: int | None
+    column: int | None
+    missing: "Select | None"
+
+
+Select: TypeAlias = Callable[[tuple[Any, ...], int, Sequence[Any], Sequence[str | None]], tuple[Any, ...]]
+"""From parameters, observed time, what every binding found and the cursors behind it, to the values of an outcome.
+
+Rows are shown as tuples of the selected fields, `many` as a tuple of them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query as functions: parameters to partition; parameters and observed time (µs) to one range a binding; the rows
-    of every range to the payload, a tuple of selected rows for each selection. `source` is the generated text."""
+    """A query as functions: parameters to partition, its bindings, and the values that it answers. `source` is the
+    generated text."""
 
     name: str
     partition: Callable[[tuple[Any, ...]], Any]
-    ranges: Callable[[tuple[Any, ...], int], tuple[IndexRange, ...]]
-    select: Callable[[Sequence[Sequence[Row]]], tuple[tuple[tuple[Any, ...], ...], ...]]
+    bindings: tuple[CompiledBinding, ...]
+    select: Select
     source: str
 
 

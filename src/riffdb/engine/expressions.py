@@ -128,13 +128,18 @@ def _term(expression: Expression, scope: Scope) -> Term:
             # Python warns of `is` beside what it can fold to a literal.
             return Term(f"{_at(operand, scope, SUM)} {'!=' if negated else '=='} None", COMPARE)
         case Among(operand=operand, options=options, negated=negated):
-            listed = row_of([_at(option, scope, OR) for option in options])
+            listed = row_of([_option(option, scope) for option in options])
             return Term(f"{_at(operand, scope, SUM)} {'not in' if negated else 'in'} {listed}", COMPARE)
         case Conditional(condition=condition, then=then, otherwise=otherwise):
             parts = [_at(part, scope, OR) for part in (then, condition, otherwise)]
             return Term(f"{parts[0]} if {parts[1]} else {parts[2]}", CONDITIONAL)
         case Call():
             return _call(expression, scope)
+
+
+def _option(option: Expression, scope: Scope) -> str:
+    """What `in` looks through: a value, or all values of a list."""
+    return f"*{_at(option, scope, ATOM)}" if option.type.kind == "list" else _at(option, scope, OR)
 
 
 def _binary(expression: Binary, scope: Scope) -> Term:

@@ -2,8 +2,8 @@
 
 A change is *incompatible* if something that is stored, or a call that was sent before, would be taken for something
 else or could never be settled; it *needs migration* if rows must be written or looked through first; all else is
-*compatible*. A rule may be lifted: by an entity without rows, or by one of which no lease is held.
-Absent: finding changes, which `compatibility` does.
+*compatible*. A rule may be lifted: by an entity without rows, by one that never had any, or by one of which no lease
+is held. Absent: finding changes, which `compatibility` does.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 Verdict = Literal["compatible", "needs migration", "incompatible"]
-LiftedBy = Literal["", "no rows", "no held lease"]
+LiftedBy = Literal["", "no rows", "no rows ever", "no held lease"]
 
 COMPATIBLE: Verdict = "compatible"
 MIGRATION: Verdict = "needs migration"
@@ -152,13 +152,18 @@ RULES: Mapping[str, Rule] = {
     "transition-added": Rule(COMPATIBLE, "a new transition", _KEEP),
     "transition-removed": Rule(COMPATIBLE, "a transition less", _KEEP),
     "transition-changed": Rule(COMPATIBLE, "other sources or another end of a transition", _KEEP),
-    "lease-laid": Rule(MIGRATION, "a lease on fields that others wrote", "their values are no lease", "no rows"),
+    "lease-laid": Rule(
+        MIGRATION,
+        "a lease on fields that others wrote",
+        "their values are no lease, and a row that comes again could get a token that an earlier lease gave out",
+        "no rows ever",
+    ),
     "lease-bounds": Rule(COMPATIBLE, "other bounds of a lease", "what is held keeps its expiry"),
     "lease-renamed": Rule(COMPATIBLE, "another name of a lease, or no count of attempts", _KEEP),
     "lease-removed": Rule(COMPATIBLE, "a lease less", _KEEP),
     # --- commands ---
     "command-added": Rule(COMPATIBLE, "a new command", "nothing was sent to it"),
-    "command-removed": Rule(COMPATIBLE, "a command less", f"{_NEW_CALLS}; its stored answers go with it"),
+    "command-removed": Rule(COMPATIBLE, "a command less", f"{_NEW_CALLS}; what is stored under its keys stays"),
     "command-does": Rule(COMPATIBLE, "other checks or effects", _ANSWERS),
     "command-kind": Rule(COMPATIBLE, "`bulk` or `reimport` more or less", _ANSWERS),
     "command-key": Rule(INCOMPATIBLE, "another idempotency key, or none", "what was sent before could be done twice"),

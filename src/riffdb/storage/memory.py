@@ -28,10 +28,11 @@ from riffdb.core.records import (
 )
 from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import additions, check_index, moved_row
-from riffdb.storage.protocol import Scan
+from riffdb.storage.protocol import SECRET_BYTES, Scan
 from riffdb.storage.refusals import contradiction, store_closed, unknown_table, write_failed
 from riffdb.storage.turn import WriterTurn
 from riffdb.storage.views import View, served
+from riffdb.storage.walks import walk_columns
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
@@ -69,6 +70,7 @@ class MemoryStore:
 
     def __init__(self, clock: Clock | None = None, chance: Chance = urandom) -> None:
         self.incarnation = str(uuid4())
+        self.secret = urandom(SECRET_BYTES)
         self.failure: RiffError | None = None
         self.clock = clock or StoreClock()
         self.chance = chance
@@ -134,17 +136,20 @@ class MemoryReader(View):
     @served
     async def scan(self, scan: Scan) -> list[Row]:
         check_index(self._state.tables, scan.table, scan.index)
-        named = () if scan.index is None else scan.index.columns
-        # Rows that a unique does not tell apart, having a null in it, stand in the order of the key.
-        columns = (*named, *(position for position in scan.table.key if position not in named))
-        given = () if scan.index is None else scan.index.descending
-        descending = (*given, *[False] * (len(columns) - len(given)))
-        found = [row for row in self._rows_as(scan.table).values() if _is_within(row, columns, scan)]
-        for position, descends in reversed(list(zip(columns, descending, strict=True))):
+        columns = walk_columns(scan)
+        positions = tuple(position for position, _ in columns)
+        found = [row for row in self._rows_as(scan.table).values() if _is_within(row, positions, scan)]
+        for position, descends in reversed(columns):
             found.sort(key=_null_first(position), reverse=descends)
-        if scan.reverse:
-            found.reverse()
+        if scan.start is not None:
+            rest = columns[len(scan.prefix) :]
+            found = [row for row in found if _is_behind(row, rest, *scan.start)]
         return found[: max(scan.limit, 0)]
+
+    @served
+    async def explain(self, scan: Scan) -> str:
+        check_index(self._state.tables, scan.table, scan.index)
+        return f"all rows of {scan.table.name} in memory, filtered and sorted"
 
     @served
     async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
@@ -305,6 +310,15 @@ def _known(values: dict[Name, Value], names: Iterable[Name]) -> dict[Name, Value
 
 def _null_first(position: int) -> Callable[[Row], Any]:
     return lambda row: (row[position] is not None, row[position])
+
+
+def _is_behind(row: Row, columns: Sequence[tuple[int, bool]], values: tuple[Any, ...], is_inclusive: bool) -> bool:
+    """Whether the row comes behind the position, or at it."""
+    for (position, descends), value in zip(columns, values, strict=False):
+        if row[position] != value:
+            is_above = value is None or (row[position] is not None and bool(row[position] > value))
+            return is_above != descends
+    return is_inclusive
 
 
 def _is_within(row: Row, columns: tuple[int, ...], scan: Scan) -> bool:

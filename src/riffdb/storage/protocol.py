@@ -26,6 +26,8 @@ from riffdb.core.records import (
     SecretPart,
 )
 
+SECRET_BYTES = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:
@@ -33,7 +35,11 @@ class Scan:
 
     `prefix`: values that the first columns equal (null equals null). `lower` and `upper`: bounds of the column after
     them as (value, inclusive), values never null; where either stands, rows with null there are left out. Null sorts
-    first. `reverse` walks backwards. At most `limit` rows come back.
+    first, and rows that the index does not tell apart stand in the order of the key. `reverse` walks backwards. At most
+    `limit` rows come back.
+
+    `start`: the walk begins behind these values of the columns after the prefix (the rest of the key among them, as
+    many as are known), or with them if the flag stands.
     """
 
     table: Table
@@ -43,6 +49,7 @@ class Scan:
     upper: tuple[Any, bool] | None = None
     reverse: bool = False
     limit: int = 100
+    start: tuple[tuple[Any, ...], bool] | None = None
 
 
 class Reader(Protocol):
@@ -62,6 +69,10 @@ class Reader(Protocol):
 
     async def scan(self, scan: Scan) -> list[Row]:
         """The rows of a bounded walk, in index order."""
+        ...
+
+    async def explain(self, scan: Scan) -> str:
+        """How the store would make that walk, in its own words; no value of the walk stands in them."""
         ...
 
     async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
@@ -127,6 +138,8 @@ class Store(Protocol):
 
     incarnation: str
     """The history's id (a UUID text), made with the database; a restore makes a new one."""
+    secret: bytes
+    """32 bytes made with the database, which sign what it hands out; they stand in no answer, log or error."""
 
     @property
     def failure(self) -> RiffError | None:

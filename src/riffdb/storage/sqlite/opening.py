@@ -16,6 +16,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import layout_of
+from riffdb.storage.protocol import SECRET_BYTES
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import open_writer
 from riffdb.storage.sqlite.failures import error_of, is_fatal, reason_of
@@ -157,7 +158,11 @@ def _fill(building: str) -> None:
         with connection:
             for statement in sql.LAYOUT:
                 connection.execute(statement)
-            meta = {"format": str(sql.FORMAT), "incarnation": str(uuid4())}
+            meta = {
+                "format": str(sql.FORMAT),
+                "incarnation": str(uuid4()),
+                "secret": os.urandom(SECRET_BYTES).hex(),
+            }
             connection.executemany(sql.ADD_META, meta.items())
             connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}; PRAGMA user_version = {sql.FORMAT}")
     finally:
@@ -175,7 +180,7 @@ def _open(place: str, hold: FileHold, clock: Clock, chance: Chance) -> SqliteSto
         _check_format(place, int(meta["format"]))
         layouts = [layout_of(text) for (text,) in writer.execute(sql.TABLES)]
         file = OpenFile(place, {table.name: table for table in layouts}, writer, hold, clock, chance)
-        return SqliteStore(meta["incarnation"], file)
+        return SqliteStore(meta["incarnation"], bytes.fromhex(meta["secret"]), file)
     except BaseException as error:
         writer.close(True)
         if isinstance(

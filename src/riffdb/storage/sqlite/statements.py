@@ -7,7 +7,7 @@ changes here changes it. The statements are constants, so that each is prepared 
 
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, SecretPart
 
-FORMAT = 2
+FORMAT = 3
 APPLICATION_ID = 0x52694646
 """Bytes 68 to 71 of the file, by which it is known as ours."""
 
@@ -105,6 +105,7 @@ COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 BEGIN_SNAPSHOT = "BEGIN"
 END_SNAPSHOT = "END"
+EXPLAIN = "EXPLAIN QUERY PLAN"
 FIX_SNAPSHOT = "SELECT 1 FROM riffdb_meta LIMIT 1"
 
 META = "SELECT name, value FROM riffdb_meta"

@@ -13,8 +13,9 @@ from riffdb.storage.sqlite.writing import SqliteTransaction
 class SqliteStore:
     """A database in a file. Its methods may be called by several threads; `open_sqlite` makes one."""
 
-    def __init__(self, incarnation: str, file: OpenFile) -> None:
+    def __init__(self, incarnation: str, secret: bytes, file: OpenFile) -> None:
         self.incarnation = incarnation
+        self.secret = secret
         self._file = file
 
     @property

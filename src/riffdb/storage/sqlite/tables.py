@@ -11,6 +11,7 @@ from typing import Any
 from riffdb.core.layout import Column, Index, Key, Row, Table
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite.columns import TYPES, RowFunction, reading, value_to_sqlite, writing
+from riffdb.storage.walks import walk_columns
 
 
 def quoted(name: str) -> str:
@@ -124,8 +125,8 @@ class TableStatements:
         return found
 
     def scan(self, scan: Scan) -> tuple[str, list[Any]]:
-        """The statement of a walk and its values."""
-        positions = self.table.key if scan.index is None else scan.index.columns
+        """The statement of a walk, which has no `start`, and its values."""
+        positions = [position for position, _ in walk_columns(scan)]
         values = [
             value_to_sqlite(self.table.columns[position], value)
             for position, value in zip(positions, scan.prefix, strict=False)
@@ -148,19 +149,18 @@ class TableStatements:
         return sql, values
 
     def _scan_sql(self, scan: Scan) -> str:
-        positions = self.table.key if scan.index is None else scan.index.columns
-        descending = (False,) * len(positions) if scan.index is None else scan.index.descending
+        columns = walk_columns(scan)
+        positions = [position for position, _ in columns]
         path = "NOT INDEXED" if scan.index is None else f"INDEXED BY {_index_name(self.table, scan.index)}"
         conditions = [self._equality(position) for position in positions[: len(scan.prefix)]]
         for bound, sign in ((scan.lower, ">"), (scan.upper, "<")):
             if bound is not None:
                 conditions.append(f"{self._names[positions[len(scan.prefix)]]} {sign}{'=' if bound[1] else ''} ?")
         order = ", ".join(
-            self._names[position] + (" DESC" if descends != scan.reverse else "")
-            for position, descends in zip(positions, descending, strict=True)
+            self._names[position] + (" DESC" if descends else "") for position, descends in columns[len(scan.prefix) :]
         )
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {self._listed} FROM {self._name} {path}{where} ORDER BY {order} LIMIT ?"
+        return f"SELECT {self._listed} FROM {self._name} {path}{where}{f' ORDER BY {order}' if order else ''} LIMIT ?"
 
     def _equality(self, position: int) -> str:
         return f"{self._names[position]} {'IS' if self.table.columns[position].optional else '='} ?"

@@ -4,6 +4,7 @@ A snapshot is fixed when its block begins, on a connection of its own. Absent: w
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.open_file import OpenFile, Tables
 from riffdb.storage.views import View, served
+from riffdb.storage.walks import plain_walks
 
 
 class SqliteReader(View):
@@ -54,7 +56,20 @@ class SqliteReader(View):
     async def scan(self, scan: Scan) -> list[Row]:
         check_index(self._tables, scan.table, scan.index)
         statements = self._file.reading(self._tables, scan.table)
-        return list(map(statements.row, self._all(*statements.scan(scan))))
+        found: list[Any] = []
+        for walk in plain_walks(scan):
+            found += self._all(*statements.scan(replace(walk, limit=walk.limit - len(found)) if found else walk))
+            if len(found) >= scan.limit:
+                break
+        return list(map(statements.row, found))
+
+    @served
+    async def explain(self, scan: Scan) -> str:
+        check_index(self._tables, scan.table, scan.index)
+        statements = self._file.reading(self._tables, scan.table)
+        walks = [statements.scan(walk) for walk in plain_walks(scan)]
+        steps = [row[3] for statement, values in walks for row in self._all(f"{sql.EXPLAIN} {statement}", values)]
+        return "\n".join(steps)
 
     @served
     async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
