@@ -17,7 +17,7 @@ import pytest
 import riffdb
 import riffdb.aio
 from riffdb.client.calls import AsyncClient, Client
-from riffdb.client.remote import RetryBudget
+from riffdb.client.exchanges import RetryBudget
 from riffdb.core.errors import RiffError
 from riffdb.database.tokens import new_token
 from tests.conformance.databases import ORGANIZATION, queue_plan

@@ -17,16 +17,8 @@ import pytest
 import riffdb
 import riffdb.aio
 from riffdb.client.calls import AsyncClient, Client
-from riffdb.client.remote import (
-    BrokenError,
-    Exchange,
-    NotSentError,
-    RemoteTransport,
-    Request,
-    Response,
-    RetryBudget,
-    retry_after_seconds,
-)
+from riffdb.client.exchanges import BrokenError, Exchange, NotSentError, Pieces, Request, Response, RetryBudget
+from riffdb.client.remote import RemoteTransport, retry_after_seconds
 from riffdb.core.errors import RiffError
 from riffdb.core.stepping import step
 from riffdb.database.tokens import new_token
@@ -351,6 +343,9 @@ class Waited:
         if isinstance(response, Exception):
             raise response
         return response
+
+    async def begin(self, request: Request) -> Response | Pieces:
+        return await self.exchange(request)
 
     async def pause(self, seconds: float) -> None:
         self.waits.append(seconds)

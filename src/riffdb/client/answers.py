@@ -122,6 +122,10 @@ class QueryAnswer:
         """The partition's newest commit that the query saw."""
         return int(self._body["as_of"]["sequence"])
 
+    def convert(self, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A payload of the same query, or some values of it, in native values."""
+        return self._convert(payload)
+
     def __repr__(self) -> str:
         return f"QueryAnswer({self.outcome})"
 

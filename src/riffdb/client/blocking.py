@@ -7,23 +7,28 @@ lost; whoever sends decides what may be sent again.
 
 import http.client
 import select
+import socket
 import ssl
 import time
 from collections import deque
+from contextlib import suppress
+from http import HTTPStatus
+from threading import Lock
 
 from riffdb.client.calls import Client
-from riffdb.client.remote import (
+from riffdb.client.exchanges import (
+    SILENCE_SECONDS_MAX,
     TIMEOUT_SECONDS,
     BrokenError,
     NotSentError,
-    RemoteTransport,
+    Pieces,
     Request,
     Response,
     RetryBudget,
-    request_headers,
-    retry_after_seconds,
-    server_address,
 )
+from riffdb.client.remote import RemoteTransport, request_headers, retry_after_seconds, server_address
+
+PIECE_BYTES_MAX = 1 << 16
 
 
 class BlockingExchange:
@@ -54,6 +59,25 @@ class BlockingExchange:
             connection.close()
         else:
             self._idle.append(connection)
+        return Response(response.status, body, retry_after_seconds(response.getheader("Retry-After")))
+
+    async def begin(self, request: Request) -> Response | Pieces:
+        """The pieces of an answer that lasts, on a connection of its own, or the whole response of a refusal."""
+        connection = self._connect()
+        last = {} if request.last_event_id is None else {"Last-Event-ID": request.last_event_id}
+        try:
+            connection.request(request.method, request.path, body=request.body, headers=self._headers | last)
+            response = connection.getresponse()
+            if response.status == HTTPStatus.OK:
+                return BlockingPieces(connection, response)
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise BrokenError(f"the connection broke before the answer came ({_reason(error)})") from error
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
         return Response(response.status, body, retry_after_seconds(response.getheader("Retry-After")))
 
     async def pause(self, seconds: float) -> None:
@@ -90,6 +114,33 @@ class BlockingExchange:
         except OSError as error:
             raise NotSentError(f"{self._host}:{connection.port} cannot be reached ({_reason(error)})") from error
         return connection
+
+
+class BlockingPieces:
+    """The body of an answer that lasts; a `read` blocks its thread."""
+
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._response = response
+        self._socket: socket.socket = connection.sock
+        self._socket.settimeout(SILENCE_SECONDS_MAX)
+        self._reading = Lock()
+
+    async def read(self) -> bytes:
+        """The next piece; empty at the end."""
+        try:
+            with self._reading:
+                return self._response.read1(PIECE_BYTES_MAX)
+        except (OSError, http.client.HTTPException) as error:
+            raise BrokenError(f"the connection broke ({_reason(error)})") from error
+
+    def close(self) -> None:
+        """End the connection: a `read` that waits on another thread ends first."""
+        with suppress(OSError):  # it has ended by itself
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with self._reading:
+            self._response.close()
+            self._connection.close()
 
 
 def _reason(error: Exception) -> str:

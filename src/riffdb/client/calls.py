@@ -14,6 +14,7 @@ from uuid_utils import uuid7
 from riffdb.client.answers import Answer, AnswerReader, Convert, QueryAnswer
 from riffdb.client.consuming import WAIT_SECONDS, AsyncConsumer, Consumer, ConsumerCalls, Taking
 from riffdb.client.transport import ConsumerName, Transport
+from riffdb.client.watching import AsyncUpdates, Updates
 from riffdb.core.stepping import stepped
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
@@ -52,8 +53,7 @@ class Calls(Generic[AnyConsumer]):
 
     async def _query(self, name: str, /, **params: object) -> QueryAnswer:
         """Run a query on one snapshot."""
-        raw = await self._transport.query(name, params)
-        return (await self._answers()).query(name, raw) or (await self._renewed()).known_query(name, raw)
+        return await self._query_answer(name, await self._transport.query(name, params))
 
     def consumer(
         self,
@@ -112,6 +112,9 @@ class Calls(Generic[AnyConsumer]):
     async def _fields_of(self, event: str) -> Convert:
         return (await self._answers()).event(event) or (await self._renewed()).known_event(event)
 
+    async def _query_answer(self, name: str, raw: bytes) -> QueryAnswer:
+        return (await self._answers()).query(name, raw) or (await self._renewed()).known_query(name, raw)
+
     async def _answers(self) -> AnswerReader:
         if self._reader is None:
             self._reader = AnswerReader(await self._transport.plan())
@@ -127,6 +130,10 @@ class AsyncClient(Calls[AsyncConsumer]):
     """A database as coroutines see it."""
 
     _consumer = AsyncConsumer
+
+    def watch(self, name: str, /, **params: object) -> AsyncUpdates:
+        """A live query: its answer now, and again whenever it changes."""
+        return AsyncUpdates(self._transport.watch(name, params), name, self._query_answer)
 
     plan = Calls._plan
     command = Calls._command
@@ -151,6 +158,10 @@ class Client(Calls[Consumer]):
     """A database as plain calls see it; usable from many threads."""
 
     _consumer = Consumer
+
+    def watch(self, name: str, /, **params: object) -> Updates:
+        """A live query: its answer now, and again whenever it changes."""
+        return Updates(self._transport.watch(name, params), name, self._query_answer)
 
     plan = stepped(Calls._plan)
     command = stepped(Calls._command)

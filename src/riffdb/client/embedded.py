@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from riffdb.client.transport import ConsumerName
+from riffdb.client.transport import ConsumerName, EventSource
 from riffdb.core.errors import RiffError
 from riffdb.core.values import timestamp_text
 from riffdb.database.callers import OPERATOR, Caller
@@ -66,6 +66,10 @@ class EmbeddedTransport:
     def is_passing(self, error: RiffError) -> bool:
         """Only a full queue empties by itself; a database that is closed stays so."""
         return error.code == "RDB-E-OVERLOADED"
+
+    def watch(self, name: str, values: Mapping[str, object]) -> EventSource:
+        """The events of a live query."""
+        return self._database.watch(self._caller, name, values)
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""

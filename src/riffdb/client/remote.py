@@ -7,15 +7,25 @@ through an `Exchange`: `blocking` for the sync client, `suspending` for the asyn
 """
 
 import json
-import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
+from riffdb.client.events import RemoteEvents
+from riffdb.client.exchanges import (
+    BrokenError,
+    Exchange,
+    NotSentError,
+    PassingError,
+    Request,
+    Response,
+    RetryBudget,
+    asked_seconds,
+)
 from riffdb.client.transport import ConsumerName
 from riffdb.client.wire import wire_value, wire_values
 from riffdb.core.codes import CODES
@@ -26,83 +36,6 @@ from riffdb.plan.changes import Deployment
 from riffdb.plan.plan import to_json
 
 Result = TypeVar("Result")
-
-
-TIMEOUT_SECONDS = 30.0
-
-
-class NotSentError(Exception):
-    """The request did not reach the server; the text says why."""
-
-
-class BrokenError(Exception):
-    """The request may have reached the server; no whole answer came back. The text says what came instead.
-
-    `retry_after`: the wait that was asked for, in seconds.
-    """
-
-    def __init__(self, what: str, retry_after: float | None = None) -> None:
-        super().__init__(what)
-        self.retry_after = retry_after
-
-
-class _PassingError(Exception):
-    """A refusal that another attempt may change."""
-
-    def __init__(self, refusal: RiffError) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One HTTP request; `wait_seconds` is how long the server may wait on purpose before it answers."""
-
-    method: str
-    path: str
-    body: bytes | None
-    wait_seconds: float = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """One HTTP response; `retry_after` in seconds, where the server named it."""
-
-    status: int
-    body: bytes
-    retry_after: float | None = None
-
-
-class Exchange(Protocol):
-    """Carries requests to one server. `exchange` raises `NotSentError` or `BrokenError`, nothing else."""
-
-    async def exchange(self, request: Request) -> Response:
-        """The response of the server."""
-        ...
-
-    async def pause(self, seconds: float) -> None:
-        """Wait between two attempts."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RetryBudget:
-    """How often a request is sent again and how long is waited between, doubling, with full jitter; a server may ask
-    for a longer wait, up to `patience_seconds`."""
-
-    attempts: int = 6
-    base_seconds: float = 0.05
-    max_seconds: float = 2.0
-    patience_seconds: float = 30.0
-
-    def delay_seconds(self, attempt: int) -> float:
-        """The wait after attempt number `attempt` (from 1)."""
-        ceiling = min(self.base_seconds * 2 ** (attempt - 1), self.max_seconds)
-        return random.uniform(0, ceiling)
 
 
 _OPERATORS = frozenset(["seek", "redrive", "retire"])
@@ -203,6 +136,11 @@ class RemoteTransport:
         """A server may come back, and a busy one is free again."""
         return error.facts.retryable
 
+    def watch(self, name: str, values: Mapping[str, object]) -> RemoteEvents:
+        """The events of a live query, from one connection after another."""
+        request = _post(f"/v1/queries/{_segment(name)}/watch", {"params": wire_values(values)})
+        return RemoteEvents(self._exchange, self._budget, request, _refusal)
+
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
         parts = "/".join(_segment(str(wire_value(value, "key"))) for value in key)
@@ -223,7 +161,7 @@ class RemoteTransport:
         request = _post("/v1/admin/capabilities", wire_values(given))
         try:
             return _read(await self._exchange.exchange(request), _read_facts)
-        except _PassingError as error:
+        except PassingError as error:
             raise error.refusal from None
         except NotSentError as error:
             raise RiffError("RDB-E-UNAVAILABLE", f"{error}; nothing was sent") from error
@@ -251,7 +189,7 @@ class RemoteTransport:
                 last = error
             except BrokenError as error:
                 last, is_unknown = error, True
-            except _PassingError as error:
+            except PassingError as error:
                 last, is_unknown = error, is_unknown or error.refusal.code == "RDB-E-OUTCOME-UNKNOWN"
             except RiffError as error:
                 if is_unknown and key is not None and error.code != "RDB-E-IDEMPOTENCY-REUSED":
@@ -259,23 +197,14 @@ class RemoteTransport:
                 raise
         if is_unknown and key is not None:
             raise _unknown(last, key) from last
-        if isinstance(last, _PassingError):
+        if isinstance(last, PassingError):
             last.refusal.key = key
             raise last.refusal from None
         raise RiffError("RDB-E-UNAVAILABLE", f"{last}; nothing is known to have been done", key=key) from last
 
     def _wait_seconds(self, attempt: int, last: Exception) -> float:
-        wait, asked = self._budget.delay_seconds(attempt), _asked_seconds(last)
+        wait, asked = self._budget.delay_seconds(attempt), asked_seconds(last)
         return wait if asked is None else max(wait, min(asked, self._budget.patience_seconds))
-
-
-def _asked_seconds(last: Exception) -> float | None:
-    """The wait that the server asked for, if it did and it is one."""
-    asked = last.retry_after if isinstance(last, BrokenError) else None
-    if isinstance(last, _PassingError):
-        told = last.refusal.detail.get("retry_after")
-        asked = told if isinstance(told, int | float) and not isinstance(told, bool) else None
-    return asked
 
 
 def _unknown(last: Exception | None, key: str) -> RiffError:
@@ -365,7 +294,7 @@ def _refusal(response: Response) -> Exception:
     if response.retry_after is not None:
         error.detail.setdefault("retry_after", response.retry_after)
     is_passing = code in _TRANSIENT or (code not in CODES and problem.get("retryable") is True)
-    return _PassingError(error) if is_passing else error
+    return PassingError(error) if is_passing else error
 
 
 def server_address(url: str) -> SplitResult:

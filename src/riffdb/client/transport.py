@@ -22,6 +22,31 @@ class ConsumerName:
     name: str
 
 
+class Event(Protocol):
+    """One event of a live query: `snapshot`, `change`, `reset` or `ping`, its id and its JSON."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+
+class EventSource(Protocol):
+    """The events of one live query."""
+
+    async def next(self) -> Event | None:
+        """The next event, waited for; None once it was closed."""
+        ...
+
+    def close(self) -> None:
+        """End it; a `next` that waits, on another thread or task, ends too."""
+        ...
+
+
 class Transport(Protocol):
     """One way to a database; errors are `RiffError`."""
 
@@ -53,6 +78,10 @@ class Transport(Protocol):
 
     def is_passing(self, error: RiffError) -> bool:
         """Whether the same call may be answered here later."""
+        ...
+
+    def watch(self, name: str, values: Mapping[str, object]) -> EventSource:
+        """The events of a live query; whatever is wrong with it, its first event is refused."""
         ...
 
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
