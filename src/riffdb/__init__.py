@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from riffdb.client.calls import AsyncClient, Client
     from riffdb.client.consuming import AsyncConsumer, AsyncDelivery, Consumer, Delivery
     from riffdb.client.opening import open
+    from riffdb.client.watching import AsyncUpdates, Update, Updates
     from riffdb.core.errors import RiffError
 
 __version__ = "0.1.0"
@@ -23,12 +24,15 @@ _PLACES = {
     "AsyncClient": "riffdb.client.calls",
     "AsyncConsumer": "riffdb.client.consuming",
     "AsyncDelivery": "riffdb.client.consuming",
+    "AsyncUpdates": "riffdb.client.watching",
     "Client": "riffdb.client.calls",
     "Commit": "riffdb.client.answers",
     "Consumer": "riffdb.client.consuming",
     "Delivery": "riffdb.client.consuming",
     "QueryAnswer": "riffdb.client.answers",
     "RiffError": "riffdb.core.errors",
+    "Update": "riffdb.client.watching",
+    "Updates": "riffdb.client.watching",
     "WorkflowSuccessorRevision": "riffdb.client.answers",
     "connect": "riffdb.client.blocking",
     "open": "riffdb.client.opening",
@@ -39,12 +43,15 @@ __all__ = [
     "AsyncClient",
     "AsyncConsumer",
     "AsyncDelivery",
+    "AsyncUpdates",
     "Client",
     "Commit",
     "Consumer",
     "Delivery",
     "QueryAnswer",
     "RiffError",
+    "Update",
+    "Updates",
     "WorkflowSuccessorRevision",
     "aio",
     "connect",

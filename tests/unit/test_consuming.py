@@ -321,7 +321,8 @@ async def _all(consumer: riffdb.AsyncConsumer) -> list[riffdb.AsyncDelivery]:
 
 
 def test_the_wait_of_a_long_poll_is_added_to_the_patience() -> None:
-    from riffdb.client.remote import RemoteTransport, Request, Response
+    from riffdb.client.exchanges import Request, Response
+    from riffdb.client.remote import RemoteTransport
     from riffdb.client.transport import ConsumerName
     from riffdb.core.stepping import step
 

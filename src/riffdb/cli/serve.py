@@ -87,6 +87,13 @@ async def _serve(
     address = server.listen if listen is None else listen
     database = await open_database(url, LoopDoor, create=False)
     try:
-        await serve(database, address, on_ready=on_ready, body_bytes_max=limits.body_bytes_max)
+        await serve(
+            database,
+            address,
+            on_ready=on_ready,
+            body_bytes_max=limits.body_bytes_max,
+            heartbeat_seconds=limits.heartbeat_seconds,
+            watches_max=limits.watches_max,
+        )
     finally:
         await database.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from riffdb.core.errors import RiffError
-from riffdb.core.limits import BODY_BYTES_MAX, BODY_DRAIN_BYTES_MAX
+from riffdb.core.limits import BODY_BYTES_MAX, BODY_DRAIN_BYTES_MAX, HEARTBEAT_SECONDS, WATCHES_MAX
 from riffdb.core.lints import LEVELS, LINTS, LintLevel
 from riffdb.core.spans import Source, Span
 from riffdb.core.suggestions import did_you_mean
@@ -51,6 +51,8 @@ class LimitSettings:
     """
 
     body_bytes_max: int = BODY_BYTES_MAX
+    watches_max: int = WATCHES_MAX
+    heartbeat_seconds: int = HEARTBEAT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ _SERVER: dict[str, Check] = {
 }
 _LIMITS: dict[str, Check] = {
     "body_bytes_max": _whole(1_024, BODY_DRAIN_BYTES_MAX),
+    "watches_max": _whole(0, 10 * WATCHES_MAX),
+    "heartbeat_seconds": _whole(1, HEARTBEAT_SECONDS),
 }
 _SECTIONS = ("application", "generate", "schedules", "server", "limits", "lints")
 
