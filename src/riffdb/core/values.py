@@ -154,7 +154,7 @@ def _decode_uuid(value: Any, path: str) -> bytes:
     if type(value) is str and _UUID.fullmatch(value):
         return bytes.fromhex(value.replace("-", ""))
     if isinstance(value, UUID):
-        return value.bytes
+        return value.int.to_bytes(16, "big")  # as its `bytes`, without the call of a property
     raise input_error(path, "must be a UUID in the hyphenated form")
 
 
@@ -332,14 +332,13 @@ def uuid_text(value: bytes) -> str:
 @lru_cache(_TEXTS_KEPT)
 def timestamp_text(value: int) -> str:
     """RFC 3339 with six digits and `Z` of microseconds since 1970-01-01."""
-    minutes, microseconds = divmod(value, 60_000_000)
-    digits = str(microseconds).rjust(8, "0")
-    return f"{_minute_text(minutes)}:{digits[:2]}.{digits[2:]}Z"
+    seconds, microseconds = divmod(value, 1_000_000)
+    return f"{_second_text(seconds)}.{str(1_000_000 + microseconds)[1:]}Z"
 
 
 @lru_cache(_TEXTS_KEPT)
-def _minute_text(minutes: int) -> str:
-    return (_NAIVE_EPOCH + timedelta(minutes=minutes)).isoformat(timespec="minutes")
+def _second_text(seconds: int) -> str:
+    return (_NAIVE_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
 def decimal_text(value: int, scale: int) -> str:

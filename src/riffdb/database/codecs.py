@@ -5,7 +5,8 @@ text that identities are hashed from. Absent: which command may be called, and w
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from json.encoder import encode_basestring as string_text
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,7 @@ from riffdb.core.layout import Key, Row
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 from riffdb.core.values import NO_RECORDS, Enums, Records, decoder, encoder
-from riffdb.plan.commands import InputPlan
+from riffdb.plan.commands import InputPlan, PayloadField
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import inside_value
 
@@ -88,9 +89,9 @@ class RowCodec:
         self._revision = len(entity.columns)
         self._sequence = self._revision + 1
         types = entity.types
-        shown = (*entity.visible, "revision")
-        self._encode = member_encoder([(name, types[name]) for name in (*entity.columns, "revision")], enums)
-        self._hidden = tuple(place for place, name in enumerate(entity.columns) if name not in shown)
+        self._encode = member_encoder([(name, types[name]) for name in entity.columns], enums)
+        visible = entity.visible
+        self._hidden = tuple(place for place, name in enumerate(entity.columns) if name not in visible)
         self.has_secrets = bool(self._hidden)
         order = entity.storage_key
         key = [(part.name, part.type, order.index(part.name)) for part in entity.key]
@@ -102,10 +103,10 @@ class RowCodec:
 
     def row(self, row: Row) -> str:
         """The whole row with its revision, secrets left out."""
-        members = self._members(row)
+        shown: Iterable[str] = self._members(row)
         if self._hidden:
-            return object_text([member for place, member in enumerate(members) if place not in self._hidden])
-        return object_text(members)
+            shown = [member for place, member in enumerate(shown) if place not in self._hidden]
+        return f'{{{",".join(shown)},"revision":"{row[self._revision]}"}}'
 
     def change(self, key: Key, before: Row | None, after: Row | None, ended: int | None) -> str:
         """What a record tells of a change: the key, the revisions, the commit that wrote the row before, and the fields
@@ -113,19 +114,20 @@ class RowCodec:
         the commit that deleted it."""
         if after is None:
             assert before is not None, "a row that was not there is not deleted"
-            revision, sequence = before[self._revision], before[self._sequence]
             start = self._start + self.key(key)
+            revision, sequence = before[self._revision], before[self._sequence]
             return f'{start},"before":"{revision}","after":null,"previous":"{sequence}","fields":{{}}}}'
-        if self._hidden:
-            return self._change_beside_secrets(before, after, ended)
         members, revision = self._members(after), after[self._revision]
         start = f"{self._start}{{{','.join(members[: self._keys])}}}"
+        if self._hidden:
+            return start + self._change_beside_secrets(before, after, ended)
         if before is None:
-            fields = ",".join(members[: self._revision])
             previous = "null" if ended is None else f'"{ended}"'
+            fields = ",".join(members)
             return f'{start},"before":null,"after":"{revision}","previous":{previous},"fields":{{{fields}}}}}'
-        stored = zip(members[: self._revision], before, after, strict=False)
-        fields = ",".join([text for text, old, new in stored if old != new])
+        # There are as many members as columns, behind which the rows have revision and sequence.
+        stored = zip(members, before, after, strict=False)
+        fields = ",".join([text for text, old, new in stored if old is not new and old != new])
         found, sequence = before[self._revision], before[self._sequence]
         return f'{start},"before":"{found}","after":"{revision}","previous":"{sequence}","fields":{{{fields}}}}}'
 
@@ -139,7 +141,7 @@ class RowCodec:
         )
 
     def _change_beside_secrets(self, before: Row | None, after: Row, ended: int | None) -> str:
-        """As `change`; secret fields that differ are named, without their values."""
+        """What `change` tells behind the key; secret fields that differ are named, without their values."""
         members = self._members(after)
         differing = [place for place in range(self._revision) if before is None or before[place] != after[place]]
         fields = ",".join([members[place] for place in differing if place not in self._hidden])
@@ -147,7 +149,7 @@ class RowCodec:
         found, sequence = (None, ended) if before is None else (before[self._revision], before[self._sequence])
         revisions = [("before", found), ("after", after[self._revision]), ("previous", sequence)]
         told = ",".join([f'"{name}":null' if value is None else f'"{name}":"{value}"' for name, value in revisions])
-        return f'{self._start}{{{",".join(members[: self._keys])}}},{told},"fields":{{{fields}}},"secret":[{secret}]}}'
+        return f',{told},"fields":{{{fields}}},"secret":[{secret}]}}'
 
     def _members(self, row: Row) -> tuple[str, ...]:
         newest, members = self._newest
@@ -175,10 +177,11 @@ def member_encoder(
     It is one expression, compiled: the answer and the record of every command pass through it. A name of a contract is
     an identifier, so it needs no escape; it stands in the expression as part of a literal only.
     """
-    names: dict[str, Any] = {"json_text": json_text}
-    made = _Encoders(enums, records, names)
-    members = [_member(name, value_type, place, made) for place, (name, value_type) in enumerate(fields)]
-    function: Callable[[Sequence[Any]], tuple[str, ...]] = eval(f"lambda values: ({', '.join(members)},)", names)
+    made = _Encoders(enums, records)
+    members = [made.member(name, value_type, place) for place, (name, value_type) in enumerate(fields)]
+    function: Callable[[Sequence[Any]], tuple[str, ...]] = made.function(
+        f"({', '.join(_text(member) for member in members)},)"
+    )
     return function
 
 
@@ -186,48 +189,80 @@ def object_encoder(
     fields: Sequence[tuple[str, Type, int]], enums: Enums, records: Records = NO_RECORDS
 ) -> Callable[[Sequence[Any]], str]:
     """The function from values to the JSON object of the named fields, each with the place of its value."""
-    names: dict[str, Any] = {"json_text": json_text}
-    made = _Encoders(enums, records, names)
-    if any(value_type.optional for _, value_type, _ in fields):
-        members = ", ".join([_member(name, value_type, place, made) for name, value_type, place in fields])
-        text = f"'{{' + ','.join(({members},)) + '}}'"
-    else:
-        text = f"f'{{{{{','.join([_required(*field, made) for field in fields])}}}}}'"
-    function: Callable[[Sequence[Any]], str] = eval(f"lambda values: {text}", names)
-    return function
+    made = _Encoders(enums, records)
+    return made.object([made.member(*field) for field in fields])
 
 
-class _Encoders(NamedTuple):
-    """What encoders are made of, and the names that the expressions know them by."""
+def answer_encoder(
+    fields: Sequence[PayloadField], rows: Mapping[str, RowCodec], enums: Enums
+) -> Callable[[Sequence[Any]], str]:
+    """The function from an answer's values to its payload, where an entity is shown as its whole row."""
+    made = _Encoders(enums, NO_RECORDS)
+    return made.object(
+        [
+            made.row(field.name, place, rows[field.entity].row)
+            if field.entity
+            else made.member(field.name, field.type, place)
+            for place, field in enumerate(fields)
+        ]
+    )
 
-    enums: Enums
-    records: Records
-    names: dict[str, Any]
+
+class _Encoders:
+    """Writes the members of JSON objects as the insides of an f-string, which may hold other quotes and no backslash,
+    and knows what the names in them mean."""
+
+    def __init__(self, enums: Enums, records: Records) -> None:
+        self._enums, self._records = enums, records
+        self._names: dict[str, Any] = {"json_text": json_text, "string_text": string_text}
+
+    def function(self, expression: str) -> Any:
+        """The function from `values` to the value of the expression."""
+        return eval(f"lambda values: {expression}", self._names)
+
+    def object(self, members: Iterable[str]) -> Callable[[Sequence[Any]], str]:
+        """The function from values to the object of these members."""
+        function: Callable[[Sequence[Any]], str] = self.function(_text(f"{{{{{','.join(members)}}}}}"))
+        return function
+
+    def member(self, name: str, value_type: Type, place: int) -> str:
+        """The member of the value in this place."""
+        text = self._value(value_type, place)
+        return f'"{name}":{_or_null(place, _inner(text))}' if value_type.optional else f'"{name}":{text}'
+
+    def row(self, name: str, place: int, encode: Callable[[Row], str]) -> str:
+        """The member of the row in this place, which may be missing."""
+        self._names[f"encode_{place}"] = encode
+        return f'"{name}":{_or_null(place, f"encode_{place}(values[{place}])")}'
+
+    def _value(self, value_type: Type, place: int) -> str:
+        """The text of a value that is not null."""
+        value, encode = f"values[{place}]", f"encode_{place}"
+        match value_type.kind:
+            case "enum":
+                self._names[encode] = tuple(f'"{variant}"' for variant in self._enums[value_type.name])
+                return f"{{{encode}[{value}]}}"
+            case "bool":
+                self._names[encode] = ("false", "true")
+                return f"{{{encode}[{value}]}}"
+            case "string":
+                return f"{{string_text({value})}}"
+            case "i64" | "u64":
+                return f'"{{{value}}}"'
+            case "uuid" | "timestamp" | "date" | "decimal" | "bytes":
+                self._names[encode] = encoder(value_type.required, self._enums)
+                return f'"{{{encode}({value})}}"'
+        self._names[encode] = encoder(value_type.required, self._enums, self._records)
+        return f"{{json_text({encode}({value}))}}"
 
 
-def _member(name: str, value_type: Type, place: int, made: _Encoders) -> str:
-    """The expression of one member."""
-    text = f"f'{_required(name, value_type, place, made)}'"
-    return f"('\"{name}\":null' if values[{place}] is None else {text})" if value_type.optional else text
+def _text(inside: str) -> str:
+    return f"f'''{inside}'''"
 
 
-def _required(name: str, value_type: Type, place: int, made: _Encoders) -> str:
-    """The inside of an f-string of one member that is not null; what it needs is put among the names."""
-    names = made.names
-    start, value, encode = f'"{name}":', f"values[{place}]", f"encode_{place}"
-    match value_type.kind:
-        case "enum":
-            names[encode] = tuple(f'"{variant}"' for variant in made.enums[value_type.name])
-            return f"{start}{{{encode}[{value}]}}"
-        case "bool":
-            names[encode] = ("false", "true")
-            return f"{start}{{{encode}[{value}]}}"
-        case "string":
-            return f"{start}{{json_text({value})}}"
-        case "i64" | "u64":
-            return f'{start}"{{{value}}}"'
-        case "uuid" | "timestamp" | "date" | "decimal" | "bytes":
-            names[encode] = encoder(value_type.required, made.enums)
-            return f'{start}"{{{encode}({value})}}"'
-    names[encode] = encoder(value_type.required, made.enums, made.records)
-    return f"{start}{{json_text({encode}({value}))}}"
+def _inner(inside: str) -> str:
+    return f"f'{inside}'"
+
+
+def _or_null(place: int, expression: str) -> str:
+    return f"{{'null' if values[{place}] is None else {expression}}}"

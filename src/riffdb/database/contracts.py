@@ -18,13 +18,13 @@ from riffdb.core.records import DeployedContract
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type
 from riffdb.core.values import decoder, uuid_text
-from riffdb.database.codecs import InputCodec, RowCodec, member_encoder, object_text
+from riffdb.database.codecs import InputCodec, RowCodec, answer_encoder, object_encoder
 from riffdb.database.layouts import tables, tombstone_table
 from riffdb.database.query_answers import payload_encoder
 from riffdb.database.streams import PreparedStream
 from riffdb.engine import CompiledCommand, CompiledQuery, compile_command, compile_query
 from riffdb.plan import Plan
-from riffdb.plan.commands import CommandPlan, PayloadField
+from riffdb.plan.commands import CommandPlan
 from riffdb.plan.declarations import EntityPlan
 from riffdb.plan.expressions import Expression, Input, leaves
 from riffdb.plan.identity import declaration_hashes, plan_hash
@@ -165,20 +165,7 @@ class Contract:
         }
 
     def _object_encoder(self, fields: Sequence[tuple[str, Type]]) -> Callable[[Sequence[Any]], str]:
-        encode = member_encoder(fields, self.enums)
-        return lambda values: object_text(encode(values))
-
-    def _payload_encoder(self, fields: tuple[PayloadField, ...]) -> Callable[[tuple[Any, ...]], str]:
-        parts = tuple(self._payload_member(field) for field in fields)
-        return lambda values: object_text([encode(value) for encode, value in zip(parts, values, strict=True)])
-
-    def _payload_member(self, field: PayloadField) -> Callable[[Any], str]:
-        start = f'"{field.name}":'
-        if field.entity:
-            rows = self.rows[field.entity]
-            return lambda row: start + ("null" if row is None else rows.row(row))
-        encode = member_encoder([(field.name, field.type)], self.enums)
-        return lambda value: encode((value,))[0]
+        return object_encoder([(name, kind, place) for place, (name, kind) in enumerate(fields)], self.enums)
 
     def _prepare_command(self, plan: CommandPlan) -> PreparedCommand:
         compiled = compile_command(self.plan, plan.name)
@@ -199,7 +186,9 @@ class Contract:
             partition_inputs=_names_in(plan.partition),
             key_position=None if plan.idempotency_key is None else names.index(plan.idempotency_key),
             has_secrets=inputs.has_secrets or any(of_entity.has_secrets for of_entity in rows),
-            encode_payloads={outcome.name: self._payload_encoder(outcome.payload) for outcome in plan.outcomes},
+            encode_payloads={
+                outcome.name: answer_encoder(outcome.payload, self.rows, self.enums) for outcome in plan.outcomes
+            },
         )
 
     def _prepare_query(self, plan: QueryPlan) -> PreparedQuery:

@@ -35,10 +35,12 @@ Committed = tuple[bytes, PreparedCommand, Evaluation]
 
 @dataclass(slots=True)
 class BatchState:
-    """What the batch knows: the store's time, the heads and answers so far, the callers' capabilities, the overlay."""
+    """What the batch knows: the store's time, the heads and answers so far, the callers' capabilities, the overlay.
+
+    The head of a partition is the record of its newest commit, where the batch has made one."""
 
     now: int
-    heads: dict[bytes, Head]
+    heads: dict[bytes, Head | CommitRecord]
     answered: dict[Identity, CommitRecord]
     capabilities: dict[bytes, Capability]
     overlay: Overlay = field(default_factory=Overlay)
@@ -46,7 +48,7 @@ class BatchState:
     commits: list[Committed] = field(default_factory=list)
     secrets: dict[tuple[bytes, int], SecretPart] = field(default_factory=dict)
 
-    def head(self, partition: bytes) -> Head:
+    def head(self, partition: bytes) -> Head | CommitRecord:
         """The newest commit of a partition, or the state before its first."""
         return self.heads.get(partition) or Head(partition, 0, 0, EMPTY_CHAIN)
 
@@ -93,10 +95,12 @@ async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[C
             except Exception as error:  # noqa: BLE001  # logged with an incident id; the neighbours go on
                 request.error = incident(error, f"command {request.command.plan.name}")
         if state.records:
-            written = {record.partition for record in state.records}
+            newest = {record.partition: record for record in state.records}
             await transaction.write(
                 Batch(
-                    heads=[state.heads[partition] for partition in written],
+                    heads=[
+                        Head(record.partition, record.sequence, record.time, record.chain) for record in newest.values()
+                    ],
                     records=state.records,
                     secrets=list(state.secrets.values()),
                     mutations=state.overlay.mutations(),
@@ -107,7 +111,7 @@ async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[C
 async def _observe(transaction: Transaction, requests: Sequence[CommandRequest]) -> BatchState:
     state = BatchState(
         now=await transaction.time(),
-        heads=await transaction.heads({request.partition for request in requests}),
+        heads={**await transaction.heads({request.partition for request in requests})},
         answered=await transaction.answered([request.identity for request in requests if request.identity is not None]),
         capabilities=await transaction.capabilities(
             {request.caller.token_hash for request in requests if request.caller.token_hash is not None}
@@ -162,7 +166,7 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     if secret is not None:
         state.secrets[record.partition, sequence] = secret
     state.answered[request.identity] = record
-    state.heads[request.partition] = Head(request.partition, sequence, time, record.chain)
+    state.heads[request.partition] = record
     request.answer = record.answer
 
 

@@ -20,27 +20,18 @@ from riffdb.engine import Evaluation
 EMPTY_CHAIN = bytes(32)
 
 
-def answer_text(request: CommandRequest, evaluation: Evaluation, sequence: int, time: int) -> str:
-    """The answer of a committed command, up to its end, where `replayed` follows."""
-    partition = _partition_json(request.partition)
-    return _answer(
-        request, evaluation, f'{{"partition":{partition},"sequence":"{sequence}","time":"{timestamp_text(time)}"}}'
-    )
-
-
 def unrecorded_text(request: CommandRequest, evaluation: Evaluation) -> str:
     """The answer of a command that only read and left no record."""
     return _answer(request, evaluation, "null")
 
 
 def _answer(request: CommandRequest, evaluation: Evaluation, commit: str) -> str:
-    """Names of a contract are identifiers, so they stand in JSON as they are."""
-    outcome = evaluation.outcome
-    payload = request.command.encode_payloads[outcome](evaluation.payload)
-    revisions = ",".join(
-        [f'{{"binding":"{binding}","revision":"{revision}"}}' for binding, revision in evaluation.revisions]
-    )
-    return f'{{"outcome":"{outcome}","payload":{payload},"workflow_revisions":[{revisions}],"commit":{commit}'
+    """An answer up to its end, where `replayed` follows. Names of a contract are identifiers, so they stand in JSON as
+    they are."""
+    outcome, values, _, _, revisions = evaluation
+    payload = request.command.encode_payloads[outcome](values)
+    told = ",".join([f'{{"binding":"{binding}","revision":"{revision}"}}' for binding, revision in revisions])
+    return f'{{"outcome":"{outcome}","payload":{payload},"workflow_revisions":[{told}],"commit":{commit}'
 
 
 @lru_cache(1_024)
@@ -54,10 +45,18 @@ def whole_answer(text: str, replayed: bool) -> bytes:
 
 
 def commit_record(
-    request: CommandRequest, evaluation: Evaluation, head: Head, sequence: int, time: int, secret_hash: str
+    request: CommandRequest,
+    evaluation: Evaluation,
+    head: Head | CommitRecord,
+    sequence: int,
+    time: int,
+    secret_hash: str,
 ) -> CommitRecord:
     """The record that follows `head` in the request's partition; the hash is that of what is kept apart from it."""
     caller, contract, rows = request.caller, request.contract, request.command.rows
+    partition, identity = request.partition, request.identity
+    commit = f'{{"partition":{_partition_json(partition)},"sequence":"{sequence}","time":"{timestamp_text(time)}"}}'
+    answer = _answer(request, evaluation, commit)
     changes = []
     ended = None
     for slot, key, before, after in evaluation.changes:
@@ -71,17 +70,17 @@ def commit_record(
     ]
     return chained(
         (
-            request.partition,
+            partition,
             sequence,
             time,
             request.command.plan.name,
-            None if request.identity is None else request.identity[2],
+            None if identity is None else identity[2],
             request.input_hash,
             request.canonical,
             request.sealed,
             secret_hash,
             evaluation.outcome,
-            answer_text(request, evaluation, sequence, time),
+            answer,
             caller.principal,
             caller.capability,
             caller.role,
@@ -101,8 +100,32 @@ def chained(unchained: tuple[Any, ...]) -> CommitRecord:
     It is the SHA-256 of the fields in order, the predecessor's chain hash last, with a NUL between them, which stands
     in no text: bytes in hexadecimal, numbers in decimal, a missing key as nothing (no key is empty).
     """
-    partition, sequence, time, command, key, input_hash, *texts, version, plan_hash, changes, events, chain = unchained
-    head = f"{partition.hex()}\0{sequence}\0{time}\0{command}\0{key or ''}\0{input_hash.hex()}"
-    rest = "\0".join((head, *texts, str(version), plan_hash.hex(), changes, events, chain.hex()))
+    (
+        partition,
+        sequence,
+        time,
+        command,
+        key,
+        input_hash,
+        inputs,
+        sealed,
+        secret_hash,
+        outcome,
+        answer,
+        principal,
+        capability,
+        role,
+        ingress,
+        version,
+        plan_hash,
+        changes,
+        events,
+        chain,
+    ) = unchained
+    text = (
+        f"{partition.hex()}\0{sequence}\0{time}\0{command}\0{key or ''}\0{input_hash.hex()}\0{inputs}\0{sealed}"
+        f"\0{secret_hash}\0{outcome}\0{answer}\0{principal}\0{capability}\0{role}\0{ingress}\0{version}"
+        f"\0{plan_hash.hex()}\0{changes}\0{events}\0{chain.hex()}"
+    )
     # `tuple.__new__` takes a fraction of the time of a named tuple's own constructor.
-    return tuple.__new__(CommitRecord, (*unchained[:-1], sha256(rest.encode()).digest()))
+    return tuple.__new__(CommitRecord, (*unchained[:-1], sha256(text.encode()).digest()))

@@ -9,7 +9,7 @@ from threading import Lock
 import apsw
 
 BUSY_MS = 5_000
-_STATEMENTS_KEPT = 512
+_STATEMENTS_KEPT = 128
 _READERS_KEPT = 4
 _WRITER_CACHE_KB = 65_536
 _READER_CACHE_KB = 8_192
