@@ -15,8 +15,6 @@ from tests.surface.processes import ROOT
 
 PAGES = ROOT / "src" / "riffdb" / "core" / "explanations"
 
-# What the language has and this version does not: an example of a rule about it shows these codes besides its own.
-NOT_YET = {"RDB-C190", "RDB-C890"}
 # A file over 1 MiB is no example to print.
 WITHOUT_WRONG_EXAMPLE = {"RDB-C002"}
 
@@ -31,7 +29,7 @@ def shown(code: str, example: Example, folder: Path) -> list[str]:
     return [
         render(diagnostic)
         for diagnostic in compile_application(folder)[1].diagnostics
-        if diagnostic.code == code or (diagnostic.severity == "error" and diagnostic.code not in NOT_YET)
+        if diagnostic.code == code or diagnostic.severity == "error"
     ]
 
 

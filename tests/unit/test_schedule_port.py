@@ -106,6 +106,22 @@ def test_a_claim_tells_fence_and_successor_and_then_why_not(application: Path) -
     on_port(application, use)
 
 
+def test_a_claim_that_shows_the_fence_alone_tells_it_too(application: Path) -> None:
+    contract = application / "work.riff"
+    text = contract.read_text("utf-8")
+    assert "return Claimed { work: work }" in text
+    contract.write_text(
+        text.replace("return Claimed { work: work }", "return Claimed { token: work.lease_fence }"), "utf-8"
+    )
+
+    async def use(port: SchedulePort, stopping: asyncio.Event, client: AsyncClient) -> None:
+        item = await first(port)
+        won = await port.claim(item, "k-1", OWNER, 60, item.expected_revision)
+        assert isinstance(won, Success) and won.fencing_token == 1
+
+    on_port(application, use)
+
+
 def test_one_outcome_of_two_clauses_is_no_certain_evidence(application: Path) -> None:
     contract = application / "work.riff"
     text = contract.read_text("utf-8").replace("unavailable AlreadyClaimed", "unavailable StaleRevision")

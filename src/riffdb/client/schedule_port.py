@@ -7,7 +7,7 @@ here is particular to an application. Where the items come from, and how they ar
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 from uuid import UUID
 
 from riffdb.client.answers import Answer
@@ -160,16 +160,22 @@ class SchedulePort:
         entity = self._plan.entity(self._schedule.entity)
         return [part.name for part in entity.key].index(entity.partition)
 
+    def _fence(self, scheduled: ScheduledCommand, answer: Answer) -> int | None:
+        """The fence that the success of a claim shows: alone, or in the row."""
+        lease = self._plan.workflow(self._schedule.workflow).lease
+        if scheduled.fence:
+            return cast(int, answer.payload[scheduled.fence])
+        if not scheduled.row or lease is None:
+            return None
+        return cast(int, answer.payload[scheduled.row][lease.fencing_token])
+
     def _told(self, scheduled: ScheduledCommand, answer: Answer) -> PortAnswer:
         outcome = self._plan.command(scheduled.command).outcome(answer.outcome)
         if outcome.success:
             revision = next(
                 (item.revision for item in answer.workflow_revisions if item.binding == scheduled.binding), None
             )
-            row = answer.payload.get(scheduled.row) if scheduled.row else None
-            workflow = self._plan.workflow(self._schedule.workflow)
-            fence = None if row is None or workflow.lease is None else row[workflow.lease.fencing_token]
-            return Success(answer.outcome, revision, fence, answer.payload)
+            return Success(answer.outcome, revision, self._fence(scheduled, answer), answer.payload)
         if not outcome.evidence:
             return Refusal(answer.outcome)
         kinds = [kind for kind in _KINDS if getattr(scheduled, kind) == answer.outcome]

@@ -1,45 +1,43 @@
 """The items of a schedule: what a query's answer, or a stream's event, must show so that a worker can act on it.
 
-An item shows the key of the leased row, a due time that is never null, and the revision that the claim presents. A
-query also leaves out what somebody holds, and what stays in it after its work is done.
-Absent: the commands of the schedule.
+An item shows the key of the leased row, a due time that is never null, and the revision that the claim presents.
+Absent: which rows a query may select (`schedule_selection`), and the commands of the schedule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from riffdb.compiler.access_paths import index_line, index_name
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft
-from riffdb.compiler.scheduled_commands import Leased, Scheduled
-from riffdb.compiler.steps import is_on_every_path
-from riffdb.core.diagnostics import Edit, Fix, Related
+from riffdb.compiler.scheduled_commands import Leased
+from riffdb.compiler.typing import fits
+from riffdb.core.diagnostics import Edit, Fix
 from riffdb.core.spans import Span
-from riffdb.core.types import TIMESTAMP
-from riffdb.plan.commands import SetStep, Step, TransitionStep
-from riffdb.plan.expressions import Call, Constant, Expression, Field, TransactionTime, leaves
-from riffdb.plan.queries import BindingPlan, PathPlan, PrefixPlan, QueryPlan
+from riffdb.core.types import TIMESTAMP, U64, Type
+from riffdb.plan.queries import BindingPlan, QueryPlan, StreamPlan
 from riffdb.syntax.tree import Name, QueryDecl, ScheduleDecl, Selection
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What each item shows, how messages call it, and where it is selected."""
+    """What each item shows, of which types, how messages call it and what it is of, and where it is selected."""
 
     title: str
+    origin: str
     fields: frozenset[str]
+    types: Mapping[str, Type]
+    broken: frozenset[str]
     span: Span
     selection: Selection | None
+    revision: str = "revision"
 
 
 def check_items(items: Items, decl: ScheduleDecl, leased: Leased, collector: Collector) -> bool:
     """Whether an item shows the key, a due time and the revision."""
     found = len(collector.diagnostics)
     _check_key(items, leased, collector)
-    _check_due(items, decl, leased, collector)
-    if "revision" not in items.fields:
-        message = f"{items.title} does not show `revision`, which a claim presents"
-        collector.error("RDB-C825", message, items.span, fix=_addition(items, ("revision",)))
+    _check_due(items, decl, collector)
+    _check_revision(items, decl, collector)
     return len(collector.diagnostics) == found
 
 
@@ -49,17 +47,27 @@ def _check_key(items: Items, leased: Leased, collector: Collector) -> None:
     if missing:
         shown = ", ".join(f"`{name}`" for name in missing)
         message = f"{items.title} does not show {shown}, which a worker needs to name the row"
-        collector.error("RDB-C822", message, items.span, fix=_addition(items, missing))
-
-
-def _check_due(items: Items, decl: ScheduleDecl, leased: Leased, collector: Collector) -> None:
-    due, types = decl.due, leased.entity.types
-    if due is None or due.text in leased.entity.broken:
+        fix = _addition(items, missing) if set(missing) <= items.types.keys() else None
+        help = None if fix else f"key fields are found under their own names; `{items.origin}` has to have them"
+        collector.error("RDB-C822", message, items.span, fix=fix, help=help)
         return
-    kind = types.get(due.text)
+    for part in key:
+        kind = items.types[part.name]
+        if not fits(kind, part.type):
+            message = f"`{part.name}` of `{items.origin}` is `{kind}`, and in the key of `{leased.entity.plan.name}` it"
+            help = "declare both with the same type"
+            collector.error("RDB-C829", f"{message} is `{part.type}`", items.span, help=help)
+            return
+
+
+def _check_due(items: Items, decl: ScheduleDecl, collector: Collector) -> None:
+    due = decl.due
+    if due is None or due.text in items.broken:
+        return
+    kind = items.types.get(due.text)
     if kind is None:
-        candidates = [name for name, other in types.items() if other == TIMESTAMP]
-        message = f"`{leased.entity.plan.name}` has no field `{due.text}`"
+        candidates = [name for name, other in items.types.items() if other == TIMESTAMP]
+        message = f"`{items.origin}` has no field `{due.text}`"
         collector.unknown("RDB-C823", message, due, candidates)
     elif kind != TIMESTAMP:
         message = f"a due time is a timestamp that is never null, and `{due.text}` is `{kind}`"
@@ -67,6 +75,21 @@ def _check_due(items: Items, decl: ScheduleDecl, leased: Leased, collector: Coll
     elif due.text not in items.fields:
         message = f"{items.title} does not show `{due.text}`"
         collector.error("RDB-C823", message, due.span, fix=_addition(items, (due.text,)))
+
+
+def _check_revision(items: Items, decl: ScheduleDecl, collector: Collector) -> None:
+    name, span = items.revision, items.span if decl.revision is None else decl.revision.span
+    kind = items.types.get(name)
+    if name in items.broken:
+        return
+    if kind is not None and kind != U64:
+        message = f"a revision is `u64`, and `{name}` of `{items.origin}` is `{kind}`"
+        collector.error("RDB-C826", message, span, help="name the field that has the revision of the row")
+    elif name not in items.fields:
+        fix = _addition(items, (name,)) if kind is not None else None
+        help = None if fix else "name the field that has it, as in `revision row_revision`"
+        message = f"{items.title} does not show `{name}`, which a claim presents"
+        collector.error("RDB-C825", message, span, fix=fix, help=help)
 
 
 def _addition(items: Items, names: tuple[str, ...]) -> Fix | None:
@@ -119,7 +142,10 @@ def query_items(
         collector.error("RDB-C826", message, decl.revision.span, fix=fix)
         return None
     span, chosen = _selection_of(written, decl.each)
-    return Items(f"`{decl.each.text}` of `{query.name}`", frozenset(selection.fields), span, chosen), many
+    title = f"`{decl.each.text}` of `{query.name}`"
+    types = {**leased.entity.types, "revision": U64}
+    fields = frozenset(selection.fields)
+    return Items(title, entity.name, fields, types, leased.entity.broken, span, chosen), many
 
 
 def _selection_of(query: QueryDecl, each: Name) -> tuple[Span, Selection | None]:
@@ -130,115 +156,44 @@ def _selection_of(query: QueryDecl, each: Name) -> tuple[Span, Selection | None]
     raise AssertionError("the plan has a payload value that the query does not declare")
 
 
-def check_selection(
-    decl: ScheduleDecl, written: QueryDecl, many: BindingPlan, run: Scheduled, leased: Leased, collector: Collector
-) -> None:
-    """A schedule's query leaves out rows that are held, and rows whose work is done."""
-    statement = next(part for part in written.bindings if part.name.text == many.name)
-    place = (Related("the condition", statement.where.span),)
-    if not all(_excludes_held(path, leased) for path in many.paths):
-        collector.error(
-            "RDB-C840",
-            f"`{written.name.text}` also selects rows that a worker holds, which every other worker would try in vain",
-            decl.source_name.span,
-            related=place,
-            help=_held_remedy(many, leased, decl),
-        )
-    elif any(_stays_selected(path, run, leased) for path in many.paths):
-        collector.error(
-            "RDB-C842",
-            f"a row that `{run.command.name}` is done with stays in `{written.name.text}`, and comes up again",
-            run.name.span,
-            related=place,
-            help="move the row to a state that the query leaves out, or set a field that its condition asks for",
-        )
+# --- from a stream -----------------------------------------------------------------------------------------------
 
 
-def _held_remedy(many: BindingPlan, leased: Leased, decl: ScheduleDecl) -> str:
-    due = "due_at" if decl.due is None else decl.due.text
-    expiry = leased.lease.expires_at
-    for part in leased.entity.plan.computed:
-        if _covers(part.expression, expiry):
-            return f"let the range be `{part.name} <= tx.time`"
-    entity = leased.entity.plan
-    name = "available_at" if "available_at" not in entity.types else "leasable_at"
-    computed = f"computed {name}: timestamp = max({due}, coalesce({expiry}, {due}))"
-    columns = [(column, False) for column in (*_equal_columns(many.paths[0], leased), name)]
-    index = index_line(index_name(columns, entity.partition, {part.name for part in entity.indexes}), columns)
-    return f"add `{computed}` and `{index}` to `{entity.name}`, and let the range be `{name} <= tx.time`"
-
-
-def _columns(path: PathPlan, leased: Leased) -> tuple[str, ...]:
-    """The columns of the index, unique or key that a path reads."""
-    entity = leased.entity.plan
-    columns = {"": entity.storage_key} | {unique.name: unique.columns for unique in entity.uniques}
-    return (columns | {index.name: index.columns for index in entity.indexes})[path.index]
-
-
-def _range_column(path: PathPlan, leased: Leased) -> str | None:
-    if path.lower is None and path.upper is None:
+def stream_items(
+    decl: ScheduleDecl, stream: StreamPlan, draft: Draft, leased: Leased, collector: Collector
+) -> tuple[Items, str] | None:
+    """The items of a stream and the event that they are; None after a diagnostic."""
+    names = [part.event for part in stream.events]
+    place = decl.source_name if decl.event is None else decl.event
+    if decl.event is None and len(names) > 1:
+        listed = " or ".join(f"`event {name}`" for name in names)
+        message = f"`{stream.name}` has several events, and the schedule does not say which are its items"
+        collector.error("RDB-C828", message, place.span, help=f"add {listed} after the name of the stream")
         return None
-    return _columns(path, leased)[len(path.prefix)]
-
-
-def _equal_columns(path: PathPlan, leased: Leased) -> dict[str, PrefixPlan]:
-    return dict(zip(_columns(path, leased), path.prefix, strict=False))
-
-
-def _excludes_held(path: PathPlan, leased: Leased) -> bool:
-    """Whether the ranges end at `tx.time`, over the lease's expiry or a computed field that is never before it."""
-    column, upper = _range_column(path, leased), path.upper
-    if column is None or upper is None or not isinstance(upper.value, TransactionTime):
-        return False
-    expiry = leased.lease.expires_at
-    computed = {part.name: part.expression for part in leased.entity.plan.computed}
-    return column == expiry or (column in computed and _covers(computed[column], expiry))
-
-
-def _covers(expression: Expression, expiry: str) -> bool:
-    """Whether the value is never before the expiry, where there is one."""
-    match expression:
-        case Field(name=name):
-            return name == expiry
-        case Call(function="max", arguments=arguments):
-            return any(_covers(argument, expiry) for argument in arguments)
-        case Call(function="coalesce", arguments=arguments):
-            return _covers(arguments[0], expiry)
-    return False
-
-
-def _stays_selected(path: PathPlan, run: Scheduled, leased: Leased) -> bool:
-    """Whether it can be seen that a successful run leaves the row as the condition asks for it."""
-    if run.binding.kind == "delete":
-        return False
-    workflow, lease = leased.workflow, leased.lease
-    asked = set(_asked_fields(path, leased)) - {part.name for part in leased.entity.plan.key}
-    if asked & {lease.fencing_token, lease.attempts}:
-        return False
-    asked -= {lease.owner, lease.expires_at}
-    states = _equal_columns(path, leased).get(workflow.state, PrefixPlan()).values
-    selected = {state.value for state in states if isinstance(state, Constant)}
-    destinations = {part.name: part.destination for part in workflow.transitions}
-
-    def deselects(step: Step) -> bool:
-        match step:
-            case SetStep(binding=binding, field=field):
-                return binding == run.binding.name and field in asked
-            case TransitionStep(binding=binding, transition=transition):
-                if binding != run.binding.name or workflow.state not in asked:
-                    return False
-                return destinations[transition] not in selected
-        return False
-
-    return not is_on_every_path(run.command.steps, deselects)
-
-
-def _asked_fields(path: PathPlan, leased: Leased) -> Iterator[str]:
-    """The stored fields that the condition rests on, through computed ones."""
-    computed = {part.name: part.expression for part in leased.entity.plan.computed}
-    column = _range_column(path, leased)
-    for name in [*_equal_columns(path, leased), *([] if column is None else [column])]:
-        if name in computed:
-            yield from (leaf.name for leaf in leaves(computed[name]) if isinstance(leaf, Field))
-        else:
-            yield name
+    if decl.event is not None and decl.event.text not in names:
+        message = f"`{stream.name}` has no event `{decl.event.text}`"
+        collector.unknown("RDB-C828", message, decl.event, names)
+        return None
+    event = draft.events[names[0] if decl.event is None else decl.event.text]
+    part = next(part for part in stream.events if part.event == event.plan.name)
+    entity = leased.entity.plan
+    if event.plan.partition != entity.partition:
+        message = f"the partition of `{event.plan.name}` is `{event.plan.partition}`, and of `{entity.name}`"
+        help = "an event is about rows of its own partition; call both by one name"
+        collector.error("RDB-C829", f"{message} `{entity.partition}`", place.span, help=help)
+        return None
+    written = draft.declared.streams[stream.name]
+    chosen = next(one for one in written.events if one.event.text == event.plan.name)
+    return (
+        Items(
+            title=f"`{event.plan.name}` of `{stream.name}`",
+            origin=event.plan.name,
+            fields=frozenset(part.fields),
+            types=event.types,
+            broken=event.broken,
+            span=chosen.span,
+            selection=chosen.selection,
+            revision="revision" if decl.revision is None else decl.revision.text,
+        ),
+        event.plan.name,
+    )

@@ -56,8 +56,11 @@ class Scheduled:
                 yield step
 
 
-def adapter_of(scheduled: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> ScheduledCommand | None:
-    """How an adapter calls the command; None after at least one diagnostic."""
+def adapter_of(
+    scheduled: Scheduled, leased: Leased, draft: Draft, collector: Collector, is_from_stream: bool = False
+) -> ScheduledCommand | None:
+    """How an adapter calls the command; None after at least one diagnostic. Of a claim `is_from_stream` asks for more:
+    what an event told may be old, and the claim's own failures tell what is true now."""
     found = len(collector.diagnostics)
     reader = _Reader(scheduled, leased, draft, collector)
     reader.check_failures()
@@ -67,8 +70,9 @@ def adapter_of(scheduled: Scheduled, leased: Leased, draft: Draft, collector: Co
     if len(collector.diagnostics) > found:
         return None
     further = reader.further({request_key, *key, *operands.values()}) if reader.is_distinct() else None
-    row = reader.row() if scheduled.purpose == "claim" else ""
-    if further is None or row is None:
+    shown = reader.shown() if scheduled.purpose == "claim" else ("", "")
+    evidence = _stream_evidence(scheduled, leased, draft, collector) if is_from_stream else {}
+    if further is None or shown is None or evidence is None:
         return None
     return ScheduledCommand(
         command=scheduled.command.name,
@@ -81,9 +85,11 @@ def adapter_of(scheduled: Scheduled, leased: Leased, draft: Draft, collector: Co
         fencing_token=operands.get("fencing_token"),
         further=further,
         missing=_name(scheduled.binding.otherwise),
-        row=row,
+        row=shown[0],
+        fence=shown[1],
         releases=reader.releases(),
         **reader.outcomes(),
+        **evidence,
     )
 
 
@@ -204,27 +210,27 @@ class _Reader:
             self.error("RDB-C813", message, (input_place(self.decl, part.name),), help)
         return None if open_inputs else tuple(part.name for part in delays)
 
-    def row(self) -> str | None:
-        """The payload value of the claim's success that is the whole row; None after a diagnostic."""
-        binding = self.scheduled.binding.name
-        names = set()
+    def shown(self) -> tuple[str, str] | None:
+        """The payload value of the claim's success that is the whole row, or else that which is its fence, and which of
+        them it is by its place; None after a diagnostic."""
+        binding, fence = self.scheduled.binding.name, self.leased.lease.fencing_token
+        rows: list[set[str]] = []
+        fences: list[set[str]] = []
         for answer in answers(self.command):
-            rows = [part.name for part in answer.payload if _is_row(part.value, binding)]
-            fence = self.leased.lease.fencing_token
-            if not rows:
-                code, message = "RDB-C814", f"`{answer.name}` does not show the row, so a worker never learns its fence"
-                if any(_is_field(part.value, binding, fence) for part in answer.payload):
-                    code, message = "RDB-C890", f"`{answer.name}` with the fence alone is not supported yet"
+            rows.append({part.name for part in answer.payload if _is_row(part.value, binding)})
+            fences.append({part.name for part in answer.payload if _is_field(part.value, binding, fence)})
+            if not rows[-1] and not fences[-1]:
+                message = f"`{answer.name}` shows neither the row nor its fence, which a worker presents"
                 help = f"return the row, as in `{answer.name} {{ {binding}: {binding} }}`"
-                self.error(code, message, outcome_places(self.decl, answer.name), help)
+                self.error("RDB-C814", message, outcome_places(self.decl, answer.name), help)
                 return None
-            names.add(rows[0])
-        if len(names) > 1:
-            shown = ", ".join(f"`{name}`" for name in sorted(names))
-            message = f"`{self.command.name}` shows the row as {shown}"
-            self.error("RDB-C814", message, (command_place(self.decl),), "use one name in all its answers")
-            return None
-        return names.pop()
+        for position, names in enumerate((rows, fences)):
+            shared = sorted(set.intersection(*names))
+            if shared:
+                return (shared[0], "") if position == 0 else ("", shared[0])
+        message = f"the answers of `{self.command.name}` show the row, or its fence, under different names"
+        self.error("RDB-C814", message, (command_place(self.decl),), "use one name in all its answers")
+        return None
 
     def outcomes(self) -> dict[str, str]:
         """The names of the lease operation's failures, by clause."""
@@ -243,26 +249,31 @@ class _Reader:
         )
 
 
-def check_stream_evidence(claim: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> None:
-    """From a stream, a worker learns a newer revision, and how long to wait, from the claim's own failures."""
+def _stream_evidence(claim: Scheduled, leased: Leased, draft: Draft, collector: Collector) -> dict[str, str] | None:
+    """The payload values from which a worker learns a newer revision, and how long to wait; None after a diagnostic."""
     binding = claim.binding.name
-    decl = draft.declared.commands[claim.command.name]
-    for step in claim.leases():
-        if step.stale is not None and not any(
-            _is_row(part.value, binding) or _is_revision(part.value, binding) for part in step.stale.payload
-        ):
-            message = f"from a stream, `{step.stale.name}` of `{claim.command.name}` must show the row or its revision"
-            help = f"write `{step.stale.name} {{ {binding}: {binding} }}`"
-            places = outcome_places(decl, step.stale.name)
-            collector.error("RDB-C815", message, claim.name.span, related=places, help=help)
-        if step.unavailable is not None and not any(
-            _is_row(part.value, binding) or _is_field(part.value, binding, leased.lease.expires_at)
-            for part in step.unavailable.payload
-        ):
-            name = step.unavailable.name
-            message = f"from a stream, `{name}` of `{claim.command.name}` must show the row or its expiry"
-            help = f"write `{name} {{ {binding}: {binding} }}`"
-            collector.error("RDB-C816", message, claim.name.span, related=outcome_places(decl, name), help=help)
+    stale, unavailable = next(((step.stale, step.unavailable) for step in claim.leases()), (None, None))
+    found: dict[str, str] = {}
+    for outcome, code, told in ((stale, "RDB-C815", "revision"), (unavailable, "RDB-C816", "expiry")):
+        if outcome is None:
+            continue
+        row = next((part.name for part in outcome.payload if _is_row(part.value, binding)), "")
+        single = next((part.name for part in outcome.payload if _tells(part.value, told, binding, leased)), "")
+        if not row and not single:
+            message = f"from a stream, `{outcome.name}` of `{claim.command.name}` must show the row or its {told}"
+            help = f"write `{outcome.name} {{ {binding}: {binding} }}`"
+            places = outcome_places(draft.declared.commands[claim.command.name], outcome.name)
+            collector.error(code, message, claim.name.span, related=places, help=help)
+            continue
+        names = ("stale_row", "stale_revision") if told == "revision" else ("unavailable_row", "unavailable_expires_at")
+        found |= {names[0]: row} if row else {names[1]: single}
+    return found if len(found) == (stale is not None) + (unavailable is not None) else None
+
+
+def _tells(value: Expression, told: str, binding: str, leased: Leased) -> bool:
+    if told == "revision":
+        return isinstance(value, Revision) and value.binding == binding
+    return _is_field(value, binding, leased.lease.expires_at)
 
 
 def check_key(name: Name, leased: Leased, collector: Collector) -> None:
@@ -310,7 +321,3 @@ def _is_row(value: Expression, binding: str) -> bool:
 
 def _is_field(value: Expression, binding: str, field: str) -> bool:
     return isinstance(value, Field) and value.binding == binding and value.name == field
-
-
-def _is_revision(value: Expression, binding: str) -> bool:
-    return isinstance(value, Revision) and value.binding == binding

@@ -2,7 +2,8 @@
 
 The claim says which row is leased; every other command acts on that row, and only so that a dead worker's late command
 is told from the business's own refusal. What an adapter needs of each command is read off its plan.
-Absent: single commands (`scheduled_commands`), items (`schedule_items`), and policies, which are configuration.
+Absent: single commands (`scheduled_commands`), items (`schedule_items`, `schedule_selection`), and policies, which are
+configuration.
 """
 
 from collections.abc import Iterable
@@ -11,14 +12,14 @@ from dataclasses import replace
 from riffdb.compiler.collector import Collector
 from riffdb.compiler.draft import Draft, present
 from riffdb.compiler.places import command_place, is_whole, step_place
-from riffdb.compiler.schedule_items import Items, check_items, check_selection, query_items
+from riffdb.compiler.schedule_items import Items, check_items, query_items, stream_items
+from riffdb.compiler.schedule_selection import check_selection
 from riffdb.compiler.scheduled_commands import (
     Leased,
     Purpose,
     Scheduled,
     adapter_of,
     check_key,
-    check_stream_evidence,
 )
 from riffdb.compiler.steps import all_steps, is_on_every_path
 from riffdb.core.diagnostics import Related
@@ -59,27 +60,32 @@ class _Schedule:
         scheduled, leased = claim
         self.check_lease(scheduled, leased)
         turn = self.turn(commands, scheduled, leased)
+        is_from_stream = self.decl.source == "stream"
         adapters = {
-            part.purpose: adapter_of(part, leased, self.draft, self.collector) for part in turn if part is not None
+            part.purpose: adapter_of(
+                part, leased, self.draft, self.collector, is_from_stream and part.purpose == "claim"
+            )
+            for part in turn
+            if part is not None
         }
         run = next((part for part in turn if part is not None and part.purpose == "run"), None)
-        items = self.items(leased, scheduled, run) if has_source else None
+        items = self.items(leased, run) if has_source else None
         is_broken = any(commands[purpose] is None for purpose in commands)
         if is_broken or items is None or len(self.collector.diagnostics) > found:
             return None
-        return self.plan(leased, {purpose: plan for purpose, plan in adapters.items() if plan is not None})
+        return self.plan(leased, *items, {purpose: plan for purpose, plan in adapters.items() if plan is not None})
 
-    def plan(self, leased: Leased, adapters: dict[Purpose, ScheduledCommand]) -> SchedulePlan:
+    def plan(self, leased: Leased, items: Items, event: str, adapters: dict[Purpose, ScheduledCommand]) -> SchedulePlan:
         """The plan, when all is proven."""
         decl = self.decl
-        assert decl.each is not None and decl.due is not None
+        assert decl.due is not None
         return SchedulePlan(
             name=decl.name.text,
             source=decl.source,
             source_name=decl.source_name.text,
-            items=decl.each.text,
+            items="" if decl.each is None else decl.each.text,
             due=decl.due.text,
-            revision="revision",
+            revision=items.revision,
             entity=leased.entity.plan.name,
             workflow=leased.workflow.name,
             claim=adapters["claim"],
@@ -88,6 +94,7 @@ class _Schedule:
             renew=adapters.get("renew"),
             fail=adapters.get("fail"),
             doc=decl.doc,
+            event=event,
         )
 
     # --- names ---------------------------------------------------------------------------------------------------
@@ -275,17 +282,12 @@ class _Schedule:
 
     # --- the source ----------------------------------------------------------------------------------------------
 
-    def items(self, leased: Leased, claim: Scheduled, run: Scheduled | None) -> Items | None:
-        """The items of the source; None after a diagnostic."""
+    def items(self, leased: Leased, run: Scheduled | None) -> tuple[Items, str] | None:
+        """The items of the source, and the event that they are; None after a diagnostic."""
         if self.decl.source == "stream":
-            self.collector.error(
-                "RDB-C890",
-                "a schedule from a stream is not supported yet",
-                self.decl.source_name.span,
-                help="select the work with a query",
-            )
-            check_stream_evidence(claim, leased, self.draft, self.collector)
-            return None
+            stream = self.draft.streams[self.decl.source_name.text]
+            told = stream_items(self.decl, stream, self.draft, leased, self.collector)
+            return told if told is not None and check_items(told[0], self.decl, leased, self.collector) else None
         query = self.draft.queries[self.decl.source_name.text]
         found = query_items(self.decl, query, self.draft, leased, self.collector)
         if found is None:
@@ -294,7 +296,7 @@ class _Schedule:
         if run is not None:
             written = self.draft.declared.queries[query.name]
             check_selection(self.decl, written, many, run, leased, self.collector)
-        return items if check_items(items, self.decl, leased, self.collector) else None
+        return (items, "") if check_items(items, self.decl, leased, self.collector) else None
 
 
 def _operation(steps: Iterable[Step], operation: str, leased: Leased | None = None) -> LeaseStep | None:
