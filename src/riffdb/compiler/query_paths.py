@@ -196,6 +196,7 @@ def _along(question: Question, condition: Condition, path: Path, spread: Mapping
         if column != path.ranged:
             reason = f"`{path.ranged}` has a range already, and one range is all that an index answers"
             left += [Leftover(part, reason) for part in other.parts]
+    left.sort(key=lambda leftover: leftover.part.expr.span.start)  # since one may be what lets the next compare
     found = None if path.ranged is None else condition.ranges[path.ranged]
     values = {name: equality.values for name, equality in condition.equal.items()} | dict(spread)
     plan = PathPlan(
