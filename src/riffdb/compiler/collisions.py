@@ -85,13 +85,12 @@ def _scopes(draft: Draft) -> Iterator[list[Name]]:
     yield from ([part.name for part in record.fields] for record in declared.records.values())
     yield from (_columns(entity) for entity in declared.entities.values())
     yield from ([part.name for part in event.fields] for event in declared.events.values())
-    for query in declared.queries.values():
-        yield [part.name for part in query.params]
-        yield [item.name for item in query.answer.outcome.payload.items] if query.answer is not None else []
+    yield from ([part.name for part in query.params] for query in declared.queries.values())
     yield from ([part.name for part in stream.params] for stream in declared.streams.values())
     for command in declared.commands.values():
         yield list(_inputs(command, declared.entities))
-        outcomes = list(_outcomes(command))
+    for decl in (*declared.commands.values(), *declared.queries.values()):
+        outcomes = list(_outcomes(decl))
         yield [outcome.name for outcome in outcomes]
         yield from ([item.name for item in outcome.payload.items] for outcome in outcomes)
 
@@ -119,7 +118,7 @@ def _columns(entity: EntityDecl) -> list[Name]:
 
 
 def _outcomes(node: object) -> Iterator[Outcome]:
-    """Every outcome of a command, wherever it stands."""
+    """Every outcome of a command or query, wherever it stands."""
     match node:
         case Outcome():
             yield node

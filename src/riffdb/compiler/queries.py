@@ -108,7 +108,7 @@ def _check_answer(decl: QueryDecl, answers: Answers, collector: Collector) -> No
             related=(Related("first used here", first[0].span),),
             help="give one of the two another name",
         )
-        answers.outcomes.pop(name.text)
+        answers.outcomes[name.text] = (first[0], None)
 
 
 def _check_reveals(decl: QueryDecl, reveals: tuple[RevealPlan, ...], answers: Answers, collector: Collector) -> None:

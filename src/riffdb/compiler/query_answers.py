@@ -34,6 +34,10 @@ class Answers:
     reveals: Set[tuple[str, str]]
     shown: set[tuple[str, str]] = field(default_factory=set)
     outcomes: dict[str, tuple[Name, QueryOutcome | None]] = field(default_factory=dict)
+    names: NameScope = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = NameScope("an outcome", self.collector)
 
     def lower(self, outcome: Outcome, bindings: Sequence[FromStmt]) -> QueryOutcome | None:
         """An outcome that tells of these bindings; None after a diagnostic, or where an entity is broken."""
@@ -47,7 +51,9 @@ class Answers:
         return plan
 
     def agree(self, name: Name, plan: QueryOutcome | None) -> None:
-        """Report an outcome whose values are not those that it had before."""
+        """Report an outcome whose name is taken, or whose values are not those that it had before."""
+        if name.text not in self.outcomes:
+            self.names.add(name)
         first = self.outcomes.setdefault(name.text, (name, plan))
         if first[1] is None or plan is None or _shape(first[1]) == _shape(plan):
             return
