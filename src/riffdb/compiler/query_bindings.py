@@ -288,11 +288,11 @@ class Binding:
     def question(self, entity: EntityDraft, where: Part, order: tuple[Ordering, ...]) -> Question:
         """What the binding asks of the entity's indexes."""
         statement = self.statement
-        leading = None
+        wished: tuple[Ordering, ...] = ()
         if statement.of is not None and statement.kind in ("min", "max"):
-            leading = (statement.of.text, statement.kind == "max")
+            wished = ((statement.of.text, statement.kind == "max"),)
         is_single = statement.kind in ("one", "maybe")
-        return Question(entity.plan, self.reading.draft.enums, where, order, is_single, leading)
+        return Question(entity.plan, self.reading.draft.enums, where, order, is_single, wished)
 
     def is_free_of_calculations(self, question: Question, entity: EntityDraft) -> bool:
         """Whether the condition computes nothing from fields; what does is reported."""

@@ -37,15 +37,15 @@ FILTERS_MAX = QUERY_RANGES_MAX.bit_length() - 1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a binding asks: of an entity, which rows, in which order; `leading` is the column whose least (or, reversed,
-    greatest) value is looked for, so that an index which begins there is read first."""
+    """What a binding asks: of an entity, which rows, in which order; `wished` is an order that would do some good, such
+    as that in which the first row has the least value."""
 
     entity: EntityPlan
     enums: Mapping[str, EnumPlan]
     where: Part
     order: tuple[Ordering, ...] = ()
     is_single: bool = False
-    leading: Ordering | None = None
+    wished: tuple[Ordering, ...] = ()
 
     def parts(self) -> list[Part | Filter]:
         """The conjuncts; of one row everything can be asked, so that no case is told apart."""
@@ -106,6 +106,9 @@ Lack = Cases | Ranges | Order | Indexes | Several
 
 def ways_of(question: Question) -> tuple[Way, ...] | Lack:
     """The ways in all cases of the filters, that without any of them first; or what there is no way without."""
+    if question.wished:
+        as_wished = ways_of(replace(question, order=question.wished, wished=()))
+        return as_wished if isinstance(as_wished, tuple) else ways_of(replace(question, wished=()))
     parts = question.parts()
     if question.is_single:
         return _single_way(question, read(parts_if(parts, ())))
@@ -154,10 +157,6 @@ def _way(question: Question, condition: Condition) -> Way | Demand | Ranges | Or
         many = tuple(equality for equality in condition.equal.values() if equality.count > 1)
         return Ranges(many, count)
     demand = Demand(equal, tuple(condition.ranges), question.order)
-    if question.leading is not None:
-        path = choose(question.entity, replace(demand, order=(question.leading,)))
-        if path is not None:
-            return _along(question, condition, path, {})
     path = choose(question.entity, demand)
     if path is not None:
         return _along(question, condition, path, {})

@@ -77,9 +77,10 @@ class BindingPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `paths` has one path for each case of the optional `filters` (parameters that, when null, ask for nothing). `order`
     is the order of the rows as (column, descends): what was asked for, then the columns that the index goes on with,
-    the rest of the key at the end, so that no two rows are equal in it; empty for `one`, `maybe` and aggregates. A
-    `one` or `maybe` has one path, whose prefix is the whole key or a unique. `take` names a parameter or is a number:
-    of rows, and for aggregates of entries read. `where` is the whole condition, for explanation and the slow twin.
+    the rest of the key at the end, so that no two rows are equal in it. Of `min` and `max` it is the order in which the
+    first row has the answer, if the paths give that one; it is empty for all others. A `one` or `maybe` has one path,
+    whose prefix is the whole key or a unique. `take` names a parameter or is a number: of rows, and for aggregates of
+    entries read. `where` is the whole condition, for explanation and the slow twin.
     """
 
     name: str
