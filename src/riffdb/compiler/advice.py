@@ -122,19 +122,24 @@ def missing_computed(
 ) -> None:
     """Report a calculation over fields in a condition, with the computed field and the indexes that take its place."""
     lowered, span = calculation.lowered, calculation.expr.span
-    name = _computed_name(lowered, _taken(decl))
-    lines = [f"computed {name}: {lowered.type} = {' '.join(span.text.split())}"]
+    plan = question.entity
+    name = next((part.name for part in plan.computed if part.expression == lowered), "")
+    lines: list[str] = []
+    if not name:
+        name = _computed_name(lowered, _taken(decl))
+        lines = [f"computed {name}: {lowered.type} = {' '.join(span.text.split())}"]
+        plan = structs.replace(plan, computed=(*plan.computed, ComputedPlan(name, lowered.type, lowered)))
     where = without(question.where, calculation, Field(lowered.type, "", name))
-    computed = (*question.entity.computed, ComputedPlan(name, lowered.type, lowered))
-    lack = ways_of(replace(question, entity=structs.replace(question.entity, computed=computed), where=where))
+    lack = ways_of(replace(question, entity=plan, where=where))
     if isinstance(lack, Indexes):
         lines += [index_line(index, columns) for index, columns in lack.columns.items()]
-    edits = (_insertion(decl, *lines), Edit(span, name))
+    addition = f"add {_listed(lines)} to `{plan.name}`, and " if lines else ""
+    edits = (*((_insertion(decl, *lines),) if lines else ()), Edit(span, name))
     collector.error(
         "RDB-C622",
         "functions and arithmetic in a condition take parameters and `tx.time` only, not fields",
         span,
-        fix=Fix(f"add {_listed(lines)} to `{entity.plan.name}`, and write `{name}` here", edits),
+        fix=Fix(f"{addition}write `{name}` here", edits),
     )
 
 

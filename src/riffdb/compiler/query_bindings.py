@@ -5,6 +5,7 @@ whose bound counts the entries that it reads, and in a query of a schedule, whic
 Absent: the choice of a path (`query_paths`), advice where there is none (`advice`), the answer (`query_answers`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -12,19 +13,19 @@ from msgspec import structs
 from riffdb.compiler.access_paths import Ordering
 from riffdb.compiler.advice import missing_computed, report_lack
 from riffdb.compiler.collector import Collector
-from riffdb.compiler.conditions import Condition, Part, calculations, conjuncts, read, reads_outside
+from riffdb.compiler.conditions import Condition, Leftover, Part, calculations, conjuncts, read, reads_outside
 from riffdb.compiler.draft import Draft, EntityDraft
 from riffdb.compiler.expressions import lower_condition
 from riffdb.compiler.linking import NameScope
 from riffdb.compiler.operations import ORDERED
 from riffdb.compiler.params import Params
-from riffdb.compiler.query_paths import Question, Way, ways_of
+from riffdb.compiler.query_paths import Question, Way, left_by, ways_of
 from riffdb.compiler.scope import RowScope, Scope
 from riffdb.core.diagnostics import Edit, Fix, Related
 from riffdb.core.limits import AGGREGATE_ENTRIES_MAX, QUERY_ROWS_MAX
 from riffdb.core.spans import Span
-from riffdb.core.types import U64, Type
-from riffdb.plan.expressions import Param, leaves
+from riffdb.core.types import TIMESTAMP, U64, Type
+from riffdb.plan.expressions import Field, Param, leaves
 from riffdb.plan.queries import BindingPlan, PathPlan, QueryOutcome
 from riffdb.syntax.tree import FromStmt, IndexMember, LiteralExpr, Name, ParamExpr, UniqueMember
 
@@ -313,28 +314,44 @@ class Binding:
     def ways(self, question: Question, entity: EntityDraft) -> tuple[Way, ...] | None:
         """The ways of all cases; None after a diagnostic, or where an index of the entity is broken."""
         found = ways_of(question)
+        if not self.is_answered(left_by(question, found), entity):
+            return None
         if isinstance(found, tuple):
-            return found if self.is_answered(found) else None
+            return found
         decl = self.reading.draft.declared.entities[entity.plan.name]
         declared = sum(isinstance(member, IndexMember | UniqueMember) for member in decl.members)
         if declared == len(entity.plan.indexes) + len(entity.plan.uniques):
             report_lack(found, decl, entity, self.statement, self.collector)
         return None
 
-    def is_answered(self, ways: tuple[Way, ...]) -> bool:
-        """Whether the paths leave nothing open that has to be answered; what they leave open is reported."""
+    def is_answered(self, left: Iterable[Leftover], entity: EntityDraft) -> bool:
+        """Whether nothing is left open that a path has to answer; what is left open is reported."""
         is_aggregate = self.statement.kind in AGGREGATES
         if not is_aggregate and not self.reading.is_scheduled:
             return True
-        left = {leftover.part.expr.span: leftover for way in ways for leftover in way.left}
-        for leftover in left.values():
+        found = {leftover.part.expr.span: leftover for leftover in left}
+        for leftover in found.values():
             code, who = "RDB-C841", "a query of a schedule is"
             if is_aggregate:
                 code, who = "RDB-C623", f"`{self.statement.kind}` is"
             message = f"{who} answered by ranges of an index alone: {leftover.reason}"
-            help = "ask only for equalities and one range, over a `computed` field if need be"
+            help = self.lease_help(leftover.part, entity)
+            help = help or "ask only for equalities and one range, over a `computed` field if need be"
             self.collector.error(code, message, leftover.part.expr.span, help=help)
-        return not left
+        return not found
+
+    def lease_help(self, part: Part, entity: EntityDraft) -> str | None:
+        """What to ask instead of whether a lease has run out, which no range of the row's own fields tells."""
+        workflow = self.reading.draft.workflow_of(entity.plan.name)
+        lease = None if workflow is None else workflow.lease
+        if lease is None or not any(
+            isinstance(leaf, Field) and leaf.name == lease.expires_at for leaf in leaves(part.lowered)
+        ):
+            return None
+        times = (name for name, kind in entity.types.items() if kind == TIMESTAMP)
+        due = next(times, "due_at")
+        example = f"max({due}, coalesce({lease.expires_at}, {due}))"
+        return f"ask for a `computed` field that is `<= tx.time`, such as `{example}`, and leave this out"
 
 
 def _path(way: Way, first: Way) -> PathPlan:

@@ -133,6 +133,16 @@ def ways_of(question: Question) -> tuple[Way, ...] | Lack:
     return Indexes(missing, first, names) if missing else tuple(ways)
 
 
+def left_by(question: Question, found: tuple[Way, ...] | Lack) -> list[Leftover]:
+    """What the ways leave open; where there are none, what no index could answer, in whichever case."""
+    if isinstance(found, tuple):
+        return [leftover for way in found for leftover in way.left]
+    if isinstance(found, Several):
+        return []
+    parts = question.parts()
+    return read(parts_if(parts, {part.param for part in parts if isinstance(part, Filter)})).left
+
+
 def _cases(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for count in range(len(names) + 1):
         yield from combinations(names, count)
