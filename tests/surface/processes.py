@@ -32,6 +32,24 @@ COMPLETE = 2
 
 
 @dataclass(frozen=True)
+class Application:
+    """An example, the roles of it that queue work and work on it, and how a worker of it is started."""
+
+    folder: Path
+    producer: str
+    scheduler: str
+    schedule: str
+    partition: str
+    handler: str
+
+
+WORK_QUEUE = Application(QUEUE, "WorkProducer", "WorkScheduler", "DueWorkItems", "organization_id", "handlers:complete")
+PIPELINES = Application(
+    ROOT / "examples" / "pipeline", "Pusher", "PipelineWorker", "RunPipelines", "repository_id", "handlers:run"
+)
+
+
+@dataclass(frozen=True)
 class Done:
     """How a command ended."""
 
@@ -170,18 +188,19 @@ class Server:
 
 
 class Deployment:
-    """A database file with the queue deployed on it, and the processes that were started for it."""
+    """A database file with an application deployed on it, and the processes that were started for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: Application = WORK_QUEUE) -> None:
         self.folder = folder
-        self.application = folder / "queue"
+        self.kind = kind
+        self.application = folder / kind.folder.name
         self.file = folder / "work.db"
         self.url = f"sqlite:{self.file}"
         self._processes: list[Process] = []
         with riffdb.open(self.url, self.application) as client:
             self.operator = client.create_capability(role="")["token"]
-            self.producer = client.create_capability(role="WorkProducer")["token"]
-            self.scheduler = client.create_capability(role="WorkScheduler")["token"]
+            self.producer = client.create_capability(role=kind.producer)["token"]
+            self.scheduler = client.create_capability(role=kind.scheduler)["token"]
 
     def token(self, role: str, **restrictions: Any) -> str:
         """One more token, made while no server holds the file; an empty role is an operator's."""
@@ -231,11 +250,13 @@ class Deployment:
             assert [sequence for sequence, _ in log] == list(range(1, newest + 1))
             assert sorted({time for _, time in log}) == [time for _, time in log]
 
-    def worker(self, server: Server, organization: str, *options: str, owner: str, failpoint: str = "") -> Process:
-        """Start a worker of the schedule on one organization's items; it prints one JSON document a turn."""
+    def worker(self, server: Server, partition: str, *options: str, owner: str, failpoint: str = "") -> Process:
+        """Start a worker of the schedule on one partition's items; it prints one JSON document a turn."""
         variables = {"RIFFDB_TOKEN": self.scheduler} | ({"RIFFDB_FAILPOINT": failpoint} if failpoint else {})
-        arguments = ("--param", f"organization_id={organization}", "--owner", owner, "--handler", "handlers:complete")
-        return self.start("worker", "DueWorkItems", "--server", server.url, *arguments, "--json", *options, **variables)
+        kind = self.kind
+        param = f"{kind.partition}={partition}"
+        arguments = ("--server", server.url, "--param", param, "--owner", owner, "--handler", kind.handler, "--json")
+        return self.start("worker", kind.schedule, *arguments, *options, **variables)
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """What SQL finds in the file, read with Python's own SQLite, whoever holds the file."""
@@ -258,16 +279,17 @@ class Deployment:
 
 
 @contextmanager
-def deployed(folder: Path, **policy: int) -> Iterator[Deployment]:
-    """A deployment of the queue in `folder`; `policy` replaces settings of its schedule."""
-    shutil.copytree(QUEUE, folder / "queue", ignore=shutil.ignore_patterns("__pycache__"))
-    settings = folder / "queue" / "riffdb.toml"
+def deployed(folder: Path, kind: Application = WORK_QUEUE, **policy: int) -> Iterator[Deployment]:
+    """A deployment of an application in `folder`; `policy` replaces settings of its schedule."""
+    application = folder / kind.folder.name
+    shutil.copytree(kind.folder, application, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = application / "riffdb.toml"
     text = settings.read_text(encoding="utf-8")
     for name, value in policy.items():
         text, count = re.subn(rf"^{name} = \d+", f"{name} = {value}", text, flags=re.MULTILINE)
-        assert count == 1, f"the schedule of the queue has no setting {name}"
+        assert count == 1, f"the schedule of {application.name} has no setting {name}"
     settings.write_text(text, encoding="utf-8")
-    deployment = Deployment(folder)
+    deployment = Deployment(folder, kind)
     try:
         yield deployment
     finally:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from riffdb.cli.new import TEMPLATES
 from tests.surface.command_line import run_here
 from tests.surface.processes import QUEUE, ROOT, run_riffdb
 
@@ -46,10 +47,11 @@ def test_a_newcomer_has_an_item_done(tmp_path: Path) -> None:
     ]
 
 
-def test_only_the_name_differs_from_the_example(tmp_path: Path) -> None:
-    assert run_here("new", tmp_path / "deep" / "er" / "shop-2").code == 0
-    example = files_of(QUEUE)
-    example["riffdb.toml"] = example["riffdb.toml"].replace('name = "queue"', 'name = "shop-2"')
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_only_the_name_differs_from_the_example(tmp_path: Path, template: str) -> None:
+    assert run_here("new", tmp_path / "deep" / "er" / "shop-2", "--template", template).code == 0
+    example = files_of(ROOT / "examples" / template)
+    example["riffdb.toml"] = example["riffdb.toml"].replace(f'name = "{template}"', 'name = "shop-2"')
     assert files_of(tmp_path / "deep" / "er" / "shop-2") == example
 
 
@@ -89,7 +91,9 @@ def test_an_installed_package_brings_the_template(tmp_path: Path) -> None:
     assert {path.relative_to(source).as_posix() for path in (source / "riffdb").rglob("*.py")} <= names
     assert "riffdb/py.typed" in names
     assert {name for name in names if name.startswith("riffdb/templates/")} == {
-        f"riffdb/templates/queue/{name}" for name in files_of(QUEUE)
+        f"riffdb/templates/{template}/{name}"
+        for template in TEMPLATES
+        for name in files_of(ROOT / "examples" / template)
     }
     done = subprocess.run(
         [sys.executable, "-m", "riffdb", "new", "shop"],

@@ -382,6 +382,6 @@ def test_a_worker_without_the_handler_that_it_needs_claims_nothing(particular: P
 def test_a_role_that_lacks_a_name_of_the_schedule_is_told_what_it_takes(particular: Path) -> None:
     done = run_here("worker", "DueWorkItems", "--once", "--role", "Half", "--db", f"sqlite:{particular}")
     reason = (
-        "the contract has no schedule of that name; a role sees one only if it lists its query and all of its commands"
+        "the contract has no schedule of that name; a role sees one only if it lists its source and all of its commands"
     )
     assert (done.code, done.stdout, done.stderr) == (5, "", f"error[RDB-E-NOT-FOUND]: {reason}\n")

@@ -27,8 +27,11 @@ def plan_of(*texts: str) -> Plan:
 LOCK = lock_text(plan_of(TEXT))
 
 
-def test_the_queue_is_as_its_lock_says() -> None:
-    assert lock_text(compiled_plan(QUEUE)) == (QUEUE / LOCK_FILE).read_text("utf-8"), "run `riffdb lock examples/queue`"
+@pytest.mark.parametrize(
+    "example", [path.parent for path in QUEUE.parent.glob("*/riffdb.toml")], ids=lambda path: path.name
+)
+def test_an_example_is_as_its_lock_says(example: Path) -> None:
+    assert lock_text(compiled_plan(example)) == (example / LOCK_FILE).read_text("utf-8"), f"run `riffdb lock {example}`"
 
 
 def test_files_comments_and_version_are_no_part_of_a_lock() -> None:

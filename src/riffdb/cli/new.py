@@ -15,7 +15,7 @@ import riffdb
 from riffdb.cli.output import note, print_json
 from riffdb.core.errors import RiffError
 
-TEMPLATES = ("queue",)
+TEMPLATES = ("queue", "pipeline")
 CONFIGURATION_FILE = "riffdb.toml"  # named here too, since its reader brings the compiler along
 _KINDS = (CONFIGURATION_FILE, "riffdb.lock", "*.riff", "*.py", "*.md")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")

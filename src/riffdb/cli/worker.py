@@ -148,11 +148,9 @@ def _check_schedule(plan: Plan, name: str, *, is_role: bool) -> None:
     names = [schedule.name for schedule in plan.schedules]
     if name not in names:
         # Who acts as a role is shown the schedules that it can drive, and nothing of the others.
-        role = "; a role sees one only if it lists its query and all of its commands" if is_role else ""
+        role = "; a role sees one only if it lists its source and all of its commands" if is_role else ""
         advice = did_you_mean(name, names) or role
         raise RiffError("RDB-E-NOT-FOUND", f"the contract has no schedule of that name{advice}")
-    if plan.schedule(name).source != "query":
-        raise RiffError("RDB-E-USAGE", "this version works on schedules that select from a query")
 
 
 def _check_handler(plan: Plan, order: _Order) -> None:

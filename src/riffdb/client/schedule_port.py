@@ -7,12 +7,14 @@ here is particular to an application. Where the items come from, and how they ar
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol, cast
+from datetime import timedelta
+from typing import Any, Protocol
 from uuid import UUID
 
 from riffdb.client.answers import Answer
 from riffdb.client.calls import AsyncClient
 from riffdb.client.query_source import QuerySource
+from riffdb.client.stream_source import StreamSource
 from riffdb.core.errors import RiffError
 from riffdb.plan import Plan
 from riffdb.plan.identity import declaration_hash
@@ -66,8 +68,12 @@ class SchedulePort:
         self._client = client
         self._plan = plan
         self._schedule = plan.schedule(name)
+        lease = plan.workflow(self._schedule.workflow).lease
+        assert lease is not None, "the workflow of a schedule has a lease"
+        self._lease = lease
         self.schedule = port_schedule(plan, self._schedule)
-        self._source: ItemSource = QuerySource(client, plan, self._schedule, self.schedule, params, stopping)
+        source = QuerySource if self._schedule.source == "query" else StreamSource
+        self._source: ItemSource = source(client, plan, self._schedule, self.schedule, params, stopping)
 
     async def next(self, selection: Selection) -> tuple[Item, ...]:
         """Select items from the source."""
@@ -160,27 +166,33 @@ class SchedulePort:
         entity = self._plan.entity(self._schedule.entity)
         return [part.name for part in entity.key].index(entity.partition)
 
-    def _fence(self, scheduled: ScheduledCommand, answer: Answer) -> int | None:
-        """The fence that the success of a claim shows: alone, or in the row."""
-        lease = self._plan.workflow(self._schedule.workflow).lease
-        if scheduled.fence:
-            return cast(int, answer.payload[scheduled.fence])
-        if not scheduled.row or lease is None:
-            return None
-        return cast(int, answer.payload[scheduled.row][lease.fencing_token])
-
     def _told(self, scheduled: ScheduledCommand, answer: Answer) -> PortAnswer:
         outcome = self._plan.command(scheduled.command).outcome(answer.outcome)
         if outcome.success:
             revision = next(
                 (item.revision for item in answer.workflow_revisions if item.binding == scheduled.binding), None
             )
-            return Success(answer.outcome, revision, self._fence(scheduled, answer), answer.payload)
+            fence = _shown(answer, scheduled.row, self._lease.fencing_token, scheduled.fence)
+            return Success(answer.outcome, revision, fence, answer.payload)
         if not outcome.evidence:
             return Refusal(answer.outcome)
         kinds = [kind for kind in _KINDS if getattr(scheduled, kind) == answer.outcome]
         # One outcome may stand in several clauses; then its name alone does not tell which.
-        return Evidence(answer.outcome, kinds[0] if len(kinds) == 1 else "other")
+        kind = kinds[0] if len(kinds) == 1 else "other"
+        revision = _shown(answer, scheduled.stale_row, "revision", scheduled.stale_revision)
+        expiry = _shown(answer, scheduled.unavailable_row, self._lease.expires_at, scheduled.unavailable_expires_at)
+        if kind == "stale":
+            return Evidence(answer.outcome, kind, revision=revision)
+        if kind == "unavailable" and expiry is not None and answer.commit is not None:
+            remaining = (expiry - answer.commit.time) // timedelta(microseconds=1)
+            return Evidence(answer.outcome, kind, remaining_microseconds=remaining)
+        return Evidence(answer.outcome, kind)
+
+
+def _shown(answer: Answer, row: str, column: str, field: str) -> Any:
+    """What an answer shows of the leased row, as a column of the whole row or by itself; None where it does not."""
+    shown = answer.payload.get(row) if row else None
+    return shown[column] if shown is not None else answer.payload.get(field)
 
 
 def port_schedule(plan: Plan, schedule: SchedulePlan) -> Schedule:

@@ -1,12 +1,10 @@
 """The compiler: from source text to a plan, in ordered passes over a draft.
 
-`linking` names to declarations, `collisions` of names; then one pass a family, each on the families before it:
-`enums`, `records`, `entities` (with `indexes`), `rules`, `events`, `workflows`, `commands` (with `bindings`,
-`effects`, `leases`, `loops`, `outcomes`, `breaches`). Then `queries` (with `query_bindings`, `query_answers`;
-paths: `conditions`, `query_paths`, `access_paths`, `advice`), `streams`, `roles`, `schedules` (with
-`scheduled_commands`, `schedule_items`, `schedule_selection`), and `lints` last, for a contract without errors.
-Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions` with `operations`, `literals`.
-`declaration_places` tells where a part of a plan stands.
+`linking` names to declarations, `collisions` of names; then one pass a family, each on the families before it: `enums`,
+`records`, `entities` (`indexes`), `rules`, `events`, `workflows`, `commands` (`bindings`, `effects`, `leases`, `loops`,
+`outcomes`, `breaches`), `queries` (`query_bindings`, `query_answers`; paths: `conditions`, `query_paths`,
+`access_paths`, `advice`), `streams`, `roles`, `schedules` (`scheduled_commands`, `schedule_items`, `schedule_selection`), `lints`.
+Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions`, `literals`, `declaration_places`.
 A source with a mistake in its syntax goes no further than the parser, and one with more parts than a declaration may
 have no further than `sizes`, so that no error is only the shadow of another.
 Absent: reading files, rendering diagnostics, anything at run time.
