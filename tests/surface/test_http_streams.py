@@ -1,9 +1,9 @@
 """Consumers over HTTP: bodies and answers as documented, every refusal with its place, long polls that end in time."""
 
-import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +12,9 @@ import pytest
 from riffdb.core.codes import CODES
 from tests.surface.completing import completed
 from tests.surface.http_server import TIMEOUT_SECONDS, HttpClient, HttpServer, Reply, running
+from tests.surface.long_polls import answer, cpu_seconds, until
+from tests.surface.long_polls import ask as send
+from tests.surface.processes import deployed
 
 PATH = "/v1/streams/WorkActivity"
 ADMIN = "/v1/admin/streams/WorkActivity"
@@ -50,9 +53,9 @@ def delivered(client: HttpClient, organization: str, **taking: object) -> list[d
     """What `next` gives, each with the incarnation, so that it names itself."""
     reply = ask(client, "next", named(organization, **taking))
     assert reply.status == 200, reply.body
-    answer = reply.json
-    assert answer.keys() == {"incarnation", "deliveries"}
-    return [delivery | {"incarnation": answer["incarnation"]} for delivery in answer["deliveries"]]
+    found = reply.json
+    assert found.keys() == {"incarnation", "deliveries"}
+    return [delivery | {"incarnation": found["incarnation"]} for delivery in found["deliveries"]]
 
 
 def settle(client: HttpClient, organization: str, verb: str, delivery: dict[str, Any], **more: object) -> Reply:
@@ -298,34 +301,9 @@ def test_only_posts_are_answered(client: HttpClient) -> None:
 # --- long polls -----------------------------------------------------------------------------------------------------
 
 
-def poll(connection: socket.socket, token: str, organization: str, seconds: int = 30, **more: object) -> None:
+def poll(connection: socket.socket, token: str, organization: str, seconds: float = 30, **more: object) -> None:
     """Send a long poll."""
-    body = json.dumps(named(organization, wait_seconds=seconds, **more)).encode()
-    head = (
-        f"POST {PATH}/next HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    connection.sendall(head.encode() + body)
-
-
-def told(connection: socket.socket) -> Any:
-    """The JSON of the response that comes."""
-    received = b""
-    while b"\r\n\r\n" not in received or not received.endswith(b"}"):
-        piece = connection.recv(65_536)
-        assert piece, f"the connection ended after {received!r}"
-        received += piece
-    return json.loads(received.partition(b"\r\n\r\n")[2])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds; the limit only stops a test that would hang."""
-    from threading import Event
-
-    for _ in range(int(TIMEOUT_SECONDS / 0.01)):
-        if condition():
-            return
-        Event().wait(0.01)
-    raise AssertionError("it never came to be")
+    send(connection, f"{PATH}/next", token, named(organization, wait_seconds=seconds) | more)
 
 
 def test_a_long_poll_is_answered_by_the_event_it_waits_for(server: HttpServer, client: HttpClient) -> None:
@@ -337,7 +315,7 @@ def test_a_long_poll_is_answered_by_the_event_it_waits_for(server: HttpServer, c
         until(lambda: server.database.wakeups.waiting == 5)
         before = server.database.wakeups.woken
         work = completed(client, organizations[2])
-        (delivery,) = told(connections[2])["deliveries"]
+        (delivery,) = answer(connections[2])["deliveries"]
         assert delivery["fields"]["work_id"] == work
         assert server.database.wakeups.woken == before + 1, "neither the others nor by commits without an event"
         assert server.database.wakeups.waiting == 4
@@ -355,7 +333,7 @@ def test_one_event_goes_to_one_of_those_who_wait_as_one_consumer(
             poll(connection, server.operator, organization, seconds=2)
         until(lambda: server.database.wakeups.waiting == 4)
         completed(client, organization)
-        found = [told(connection)["deliveries"] for connection in connections]
+        found = [answer(connection)["deliveries"] for connection in connections]
         assert sorted(len(deliveries) for deliveries in found) == [0, 0, 0, 1]
 
 
@@ -366,7 +344,7 @@ def test_a_delivery_that_is_put_back_wakes_who_waits(server: HttpServer, client:
         poll(connection, server.operator, organization)
         until(lambda: server.database.wakeups.waiting == 1)
         assert settle(client, organization, "nack", delivery).json == {"disposition": "Applied"}
-        assert [again["attempt"] for again in told(connection)["deliveries"]] == [2]
+        assert [again["attempt"] for again in answer(connection)["deliveries"]] == [2]
 
 
 def test_a_stop_answers_long_polls_at_once(organization: str) -> None:
@@ -374,5 +352,27 @@ def test_a_stop_answers_long_polls_at_once(organization: str) -> None:
         poll(connection, here.server.operator, organization)
         until(lambda: here.server.database.wakeups.waiting == 1)
         here.server.stop()
-        assert told(connection)["deliveries"] == []
+        assert answer(connection)["deliveries"] == []
         here.ended.result(TIMEOUT_SECONDS)
+
+
+IDLE_POLLS = 200
+CPU_SHARE_MAX = 0.25
+"""Of one processor, over the window: far above what an idle server takes, far below one that polls."""
+
+
+def test_idle_consumers_write_nothing_and_take_no_processor(tmp_path: Path, organization: str) -> None:
+    with deployed(tmp_path) as deployment, deployment.serving() as server, ExitStack() as stack:
+        client = stack.enter_context(server.client(deployment.operator))
+        connections = [stack.enter_context(server.socket()) for _ in range(IDLE_POLLS)]
+        for number, connection in enumerate(connections):
+            poll(connection, deployment.operator, organization, consumer=f"consumer {number}")
+        assert delivered(client, organization, consumer="the last", wait_seconds=1) == [], "all others wait by now"
+        files = [deployment.file, Path(f"{deployment.file}-wal")]
+        before = [(file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        taken = cpu_seconds(server.process.pid)
+        assert delivered(client, organization, consumer="the last", wait_seconds=2) == []
+        assert cpu_seconds(server.process.pid) - taken < 2 * CPU_SHARE_MAX
+        assert [(file.stat().st_size, file.stat().st_mtime_ns) for file in files] == before
+        completed(client, organization)
+        assert [len(answer(connection)["deliveries"]) for connection in connections] == [1] * IDLE_POLLS

@@ -1,18 +1,15 @@
 """Long polls over HTTP: idle ones cost nothing, all end when they should, one whose client goes away at once."""
 
-import json
-import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.surface.http_server import TIMEOUT_SECONDS, HttpServer, new_work, running
+from tests.surface.long_polls import answer, ask, cpu_seconds, until
 from tests.surface.processes import Server, deployed
 
 PATH = "/v1/wakeup"
@@ -30,28 +27,7 @@ def server() -> Iterator[HttpServer]:
 
 def poll(connection: socket.socket, token: str, partition: str, after: object = 0, seconds: float = 30) -> None:
     """Send the question for the generation."""
-    body = json.dumps({"partition": partition, "after": after, "wait_seconds": seconds}).encode()
-    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
-    connection.sendall(head.encode() + body)
-
-
-def answer(connection: socket.socket) -> Any:
-    """The JSON of the response that comes."""
-    received = b""
-    while b"\r\n\r\n" not in received or not received.endswith(b"}"):
-        piece = connection.recv(65_536)
-        assert piece, f"the connection ended after {received!r}"
-        received += piece
-    return json.loads(received.partition(b"\r\n\r\n")[2])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds; the limit only stops a test that would hang."""
-    for _ in range(int(TIMEOUT_SECONDS / 0.01)):
-        if condition():
-            return
-        Event().wait(0.01)
-    raise AssertionError("it never came to be")
+    ask(connection, PATH, token, {"partition": partition, "after": after, "wait_seconds": seconds})
 
 
 def waiting(server: HttpServer, count: int) -> None:
@@ -144,12 +120,6 @@ def window(server: Server, token: str, seconds: float) -> None:
     with server.socket() as connection:
         poll(connection, token, str(uuid4()), seconds=seconds)
         assert answer(connection) == {"generation": "0"}
-
-
-def cpu_seconds(pid: int) -> float:
-    """What the process took of the processor so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_idle_long_polls_write_nothing_and_take_no_processor(tmp_path: Path) -> None:
