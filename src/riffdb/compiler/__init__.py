@@ -4,10 +4,10 @@
 `records`, `entities` (`indexes`), `rules`, `events`, `workflows`, `commands` (`bindings`, `effects`, `leases`, `loops`,
 `outcomes`, `breaches`), `queries` (`query_bindings`, `query_answers`; paths: `conditions`, `query_paths`,
 `access_paths`, `advice`), `streams`, `roles`, `schedules` (`scheduled_commands`, `schedule_items`,
-`schedule_selection`), `lints`. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions`, `literals`,
-`declaration_places`. A source with a mistake in its syntax goes no further than the parser, and one with more parts
-than a declaration may have no further than `sizes`, so that no error is only the shadow of another. Absent: reading
-files, rendering diagnostics, anything at run time.
+`schedule_selection`), `lints`. Shared: `collector` with `repeats`, `draft`, `typing`, `scope`, `expressions`,
+`literals`, `declaration_places`. A source with a mistake in its syntax goes no further than the parser, and one with
+more parts than a declaration may have no further than `sizes`, so that no error is only the shadow of another. Absent:
+reading files, rendering diagnostics, anything at run time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
