@@ -1,6 +1,6 @@
 """`make bench`: durable commands a second through `db.command`, beside the bare statements that write the same rows.
 
-How long contracts take to compile is measured beside it, and what `bench_consumers` has.
+How long contracts take to compile is measured beside it, and what `bench_consumers` and `bench_discovery` have.
 
 One run measures everything in turn, round by round, so that a machine whose speed drifts shifts all figures alike;
 quote medians and ratios. A round claims items with `ClaimWork` from 1, 8 and 32 threads, then replays the very rows
@@ -34,6 +34,7 @@ import riffdb.aio
 from riffdb.compiler import compile as compile_sources
 from riffdb.core.spans import Source
 from tools.bench_consumers import IDLE_POLLS, measure_consumers, measure_idle_polls
+from tools.bench_discovery import measure_discovery
 from tools.large_contracts import large_contract
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -221,7 +222,21 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def report(figures: Figures, compiling: Figures, idle: dict[str, float]) -> None:
+def report_discovery(discovery: Figures, ratios: dict[str, float]) -> None:
+    """Print how long a query takes that finds work, and how many of them are answered a second."""
+    print(f"\n{'series':<44}{'median us':>10}{'min':>9}{'max':>9}{'a second':>10}")
+    for series, times in discovery.rates.items():
+        micros = [1_000_000 * seconds for seconds in times]
+        median = statistics.median(micros)
+        print(f"{series:<44}{median:>10.0f}{min(micros):>9.0f}{max(micros):>9.0f}{1_000_000 / median:>10.0f}")
+    print()
+    for name, ratio in ratios.items():
+        print(f"{name:<54}{ratio:>10.2f}")
+
+
+def report(
+    figures: Figures, compiling: Figures, idle: dict[str, float], discovery: Figures, depth: dict[str, float]
+) -> None:
     """Print the table and keep the figures."""
     print(f"{'series':<36}{'median/s':>10}{'min':>9}{'max':>9}")
     for series, rates in figures.rates.items():
@@ -248,6 +263,7 @@ def report(figures: Figures, compiling: Figures, idle: dict[str, float]) -> None
         print(f"{name:<36}{ratio:>10.2f}")
     processor, written = idle["processor_ms_a_second"], idle["bytes_written"]
     print(f"\n{IDLE_POLLS} idle long polls: {processor:.1f} ms of the processor a second, {written:.0f} bytes written")
+    report_discovery(discovery, depth)
     RESULTS.parent.mkdir(exist_ok=True)
     facts = {
         "python": platform.python_version(),
@@ -257,13 +273,15 @@ def report(figures: Figures, compiling: Figures, idle: dict[str, float]) -> None
         "compiling_seconds": compiling.rates,
         "ratios": ratios,
         "idle_polls": idle,
+        "discovery_seconds": discovery.rates,
+        "discovery_ratios": depth,
     }
     RESULTS.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     """Measure and report."""
-    figures, compiling = Figures(), Figures()
+    figures, compiling, discovery = Figures(), Figures(), Figures()
     with tempfile.TemporaryDirectory(prefix="riffdb-bench-", dir=ROOT) as folder:
         for number in range(1, ROUNDS + 1):
             for callers in CALLERS:
@@ -272,7 +290,8 @@ def main() -> None:
             measure_compiling(compiling, Path(folder))
             print(f"round {number} of {ROUNDS} done", flush=True)
         idle = measure_idle_polls(Path(folder), APPLICATION)
-    report(figures, compiling, idle)
+        depth = measure_discovery(discovery.add, Path(folder), APPLICATION)
+    report(figures, compiling, idle, discovery, depth)
 
 
 if __name__ == "__main__":

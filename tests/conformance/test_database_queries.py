@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from riffdb.core.layout import Row
+from riffdb.database.callers import Caller
 from riffdb.database.cursors import Signer
 from riffdb.storage.memory import MemoryReader
 from riffdb.storage.protocol import Scan
@@ -305,3 +306,15 @@ def test_parameters_are_refused_at_their_path(boards: Place) -> None:
     assert (error.code, error.path) == ("RDB-E-INPUT", "stages")
     error = boards.error_of(boards.database.query(LOCAL, "Sonest", {"board": HOME}))
     assert error.code == "RDB-E-NOT-FOUND" and "did you mean `Soonest`?" in error.message
+
+
+def test_an_explanation_is_for_operators_and_shows_no_value(boards: Place) -> None:
+    told = boards.run(boards.database.explain(LOCAL, "Listed", {"board": HOME, "stages": ["New", "Done", "New"]}))
+    (case,) = told["bindings"][0]["cases"]
+    assert case["ranges"] == 2
+    assert str(HOME) not in json.dumps(told)
+    assert len(boards.run(boards.database.explain(LOCAL, "Filtered", None))["bindings"][0]["cases"]) == 4
+    role = Caller("someone", "Reader", "test")
+    error = boards.error_of(boards.database.explain(role, "Listed", None))
+    assert error.code == "RDB-E-FORBIDDEN"
+    assert boards.error_of(boards.database.explain(role, "Nothing", None)).message == error.message

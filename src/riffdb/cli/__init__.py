@@ -28,7 +28,7 @@ COMMANDS = {
     "deploy": "put a contract on a database",
     "serve": "serve a database over HTTP",
     "command": "run a command",
-    "query": "run a query",
+    "query": "run, watch or explain a query",
     "stream": "consume a stream",
     "worker": "work on a schedule's items",
     "history": "show who did what to a row",

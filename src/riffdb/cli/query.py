@@ -1,12 +1,14 @@
-"""`riffdb query run`: one query on one snapshot. `riffdb query watch`: its answer, and what changes of it.
+"""`riffdb query run`: one query on one snapshot. `watch`: its answer, and what changes of it. `explain`: its paths.
 
-The parameters are one JSON object; an answer names the time and the commit sequence that it was read at. A watch lasts
-until it is interrupted, or until nobody reads what it prints, which it looks at whenever it hears something.
+The parameters are one JSON object; an answer names the time and the commit sequence that it was read at, and exit 7
+tells that a `one` found no row. A watch lasts until it is interrupted, or until nobody reads what it prints, which it
+looks at whenever it hears something.
 """
 
 import json
 import select
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ import click
 
 from riffdb.cli.inputs import read_object
 from riffdb.cli.output import OutputLostError, print_json, print_text, show_answer
-from riffdb.cli.targets import Target, target_options
+from riffdb.cli.targets import Target, operator_options, target_options
 
 if TYPE_CHECKING:
     from riffdb.client.watching import Update
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 _MARKS = {"insert": "+", "remove": "-", "replace": "~", "set": "="}
 
 
-@click.group("query", short_help="run a query")
+@click.group("query", short_help="run, watch or explain a query")
 def command() -> None:
-    """Run queries of the deployed contract."""
+    """Run queries of the deployed contract, watch them, or see how they find their rows."""
 
 
 @command.command("run")
@@ -38,6 +40,23 @@ def run(name: str, text: str | None, target: Target, as_json: bool) -> int:
     with target.open() as client:
         answer = client.query(name, **params)
     show_answer(answer.outcome, answer.raw, as_json=as_json)
+    return 0 if answer.is_success else 7
+
+
+@command.command("explain")
+@click.argument("name", metavar="NAME")
+@click.option("--input", "text", metavar="JSON|@FILE|-", help="Parameters, to explain their case alone.")
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation as one JSON document.")
+def explain(name: str, text: str | None, target: Target, as_json: bool) -> int:
+    """Tell how the query NAME finds its rows, in plain words and in the store's own. No row is read."""
+    params = None if text is None else read_object(text, "--input")
+    with target.open() as client:
+        told = client.explain(name, params)
+    if as_json:
+        print_json(told)
+    else:
+        print_text(_explained(told))
     return 0
 
 
@@ -82,3 +101,23 @@ def _check_reader() -> None:
         poll.register(sys.stdout.fileno(), 0)
     if any(event & select.POLLERR for _, event in poll.poll(0)):
         raise OutputLostError("")
+
+
+def _explained(told: Mapping[str, Any]) -> str:
+    """The explanation as people read it."""
+    lines = [f"{told['query']}, in the partition {told['partition']}"]
+    for binding in told["bindings"]:
+        lines += ["", f"{binding['kind']} {binding['name']} from {binding['entity']} where {binding['where']}"]
+        for case in binding["cases"]:
+            lines += _case_lines(binding["filters"], case)
+    return "\n".join(lines)
+
+
+def _case_lines(filters: Sequence[str], case: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if filters:
+        given = [f"${name}" for name in case["given"]]
+        lines.append(f"  with {' and '.join(given)}:" if given else "  without a filter:")
+    indent = "    " if filters else "  "
+    lines += [f"{indent}{line}" for line in case["path"]]
+    return lines + [f"{indent}store: {line}" for text in case["store"] for line in text.splitlines()]

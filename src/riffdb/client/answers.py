@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from riffdb.core.errors import RiffError
-from riffdb.core.types import TIMESTAMP
+from riffdb.core.types import TIMESTAMP, U64
 from riffdb.core.values import enum_classes, native
 from riffdb.plan import Plan
 from riffdb.plan.commands import PayloadField
+from riffdb.plan.queries import QueryField, QueryPlan
 
 native_time = native(TIMESTAMP, {})
 """The moment that a timestamp of an answer is."""
@@ -98,11 +99,15 @@ class Answer:
 
 
 class QueryAnswer:
-    """A query's answer, with the time and the commit sequence that it was read at; `raw` is the JSON as it came."""
+    """A query's answer, with the time and the commit sequence that it was read at; `raw` is the JSON as it came.
 
-    def __init__(self, raw: bytes, body: dict[str, Any], convert: Convert) -> None:
+    `is_success` tells the answer of a `return` from that of a `one` that found no row.
+    """
+
+    def __init__(self, raw: bytes, body: dict[str, Any], is_success: bool, convert: Convert) -> None:
         self.raw = raw
         self.outcome: str = body["outcome"]
+        self.is_success = is_success
         self._body = body
         self._convert = convert
 
@@ -137,7 +142,7 @@ class AnswerReader:
         self._plan = plan
         self.request_keys = {command.name: command.idempotency_key for command in plan.commands}
         self._commands: dict[str, dict[str, tuple[bool, Convert]]] = {}
-        self._queries: dict[str, Convert] = {}
+        self._queries: dict[str, dict[str, tuple[bool, Convert]]] = {}
         self._events: dict[str, Convert] = {}
 
     @cached_property
@@ -161,13 +166,13 @@ class AnswerReader:
         return answer
 
     def query(self, name: str, raw: bytes) -> QueryAnswer | None:
-        """The answer of that query; None if the plan does not know it."""
-        convert = self._queries.get(name)
-        if convert is None:
-            if name not in [query.name for query in self._plan.queries]:
-                return None
-            convert = self._queries[name] = self._query_payload(name)
-        return QueryAnswer(raw, msgspec.json.decode(raw), convert)
+        """The answer of that query; None if the plan knows no such outcome of it."""
+        known = self._queries.get(name)
+        if known is None:
+            known = self._queries[name] = self._query_outcomes(name)
+        body = msgspec.json.decode(raw)
+        found = known.get(body["outcome"])
+        return None if found is None else QueryAnswer(raw, body, *found)
 
     def known_query(self, name: str, raw: bytes) -> QueryAnswer:
         """The answer of that query, which the plan must know."""
@@ -216,12 +221,35 @@ class AnswerReader:
                 converters[part.name] = native(part.type, self._enums)
         return lambda payload: _converted(converters, payload)
 
-    def _query_payload(self, name: str) -> Callable[[Any], dict[str, Any]]:
-        plan = self._plan.query(name)
-        entities = {binding.name: binding.entity for binding in plan.bindings}
-        converters = {part.name: self._row(entities[part.binding], part.fields) for part in plan.payload}
-        lists = {name: _each(convert) for name, convert in converters.items()}
-        return lambda payload: _converted(lists, payload)
+    def _query_outcomes(self, name: str) -> dict[str, tuple[bool, Convert]]:
+        outcomes: dict[str, tuple[bool, Convert]] = {}
+        for query in self._plan.queries:
+            if query.name == name:
+                for missing in [binding.missing for binding in query.bindings if binding.missing is not None]:
+                    outcomes[missing.name] = (False, self._query_payload(query, missing.payload))
+                outcomes[query.outcome] = (True, self._query_payload(query, query.payload))
+        return outcomes
+
+    def _query_payload(self, query: QueryPlan, payload: tuple[QueryField, ...]) -> Convert:
+        converters = {part.name: self._query_value(query, part) for part in payload}
+        return lambda values: _converted(converters, values)
+
+    def _query_value(self, query: QueryPlan, part: QueryField) -> Callable[[Any], Any]:
+        if part.value is not None:
+            return native(part.value.type, self._enums)
+        if part.is_cursor:
+            return lambda cursor: cursor
+        binding = next(binding for binding in query.bindings if binding.name == part.binding)
+        if binding.kind in ("one", "maybe", "many"):
+            convert_row = self._row(binding.entity, part.fields)
+            return _each(convert_row) if binding.kind == "many" else convert_row
+        column = binding.by or binding.field
+        if not column:
+            return native(U64, self._enums)
+        convert = native(self._plan.entity(binding.entity).types[column], self._enums)
+        if binding.kind != "count":
+            return convert
+        return _each(lambda pair: {column: convert(pair[column]), "n": int(pair["n"])})
 
 
 def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -232,7 +260,7 @@ def _converted(converters: Mapping[str, Callable[[Any], Any]], values: Mapping[s
     """The values of the names that the plan knows; a contract that has grown may have more."""
     try:
         return {name: converters[name](value) for name, value in values.items() if name in converters}
-    except (RiffError, ValueError, TypeError, AttributeError) as error:
+    except (RiffError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _too_old() from error
 
 

@@ -78,6 +78,10 @@ class Calls(Generic[AnyConsumer]):
         made: AnyConsumer = self._consumer(self._transport, consumer_name, taking, self._fields_of)
         return made
 
+    async def _explain(self, name: str, params: Mapping[str, object] | None = None, /) -> dict[str, Any]:
+        """How a query finds its rows: with parameters in their case, without in all of its filters; operators only."""
+        return await self._transport.explain(name, params)
+
     async def _history(self, entity: str, /, *key: object) -> list[dict[str, Any]]:
         """The commits that wrote a row, oldest first, in wire form; operators only."""
         return await self._transport.history(entity, key)
@@ -139,6 +143,7 @@ class AsyncClient(Calls[AsyncConsumer]):
     command = Calls._command
     resolve = Calls._resolve
     query = Calls._query
+    explain = Calls._explain
     history = Calls._history
     deploy = Calls._deploy
     create_capability = Calls._create_capability
@@ -167,6 +172,7 @@ class Client(Calls[Consumer]):
     command = stepped(Calls._command)
     resolve = stepped(Calls._resolve)
     query = stepped(Calls._query)
+    explain = stepped(Calls._explain)
     history = stepped(Calls._history)
     deploy = stepped(Calls._deploy)
     create_capability = stepped(Calls._create_capability)

@@ -71,6 +71,10 @@ class EmbeddedTransport:
         """The events of a live query."""
         return self._database.watch(self._caller, name, values)
 
+    async def explain(self, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:
+        """How a query finds its rows."""
+        return await self._database.explain(self._caller, name, values)
+
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
         return await self._database.history(self._caller, entity, key)

@@ -141,6 +141,11 @@ class RemoteTransport:
         request = _post(f"/v1/queries/{_segment(name)}/watch", {"params": wire_values(values)})
         return RemoteEvents(self._exchange, self._budget, request, _refusal)
 
+    async def explain(self, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:
+        """How a query finds its rows."""
+        body = {} if values is None else {"params": wire_values(values)}
+        return await self._call(_post(f"/v1/admin/queries/{_segment(name)}/explain", body), _read_facts)
+
     async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
         """The commits that wrote a row."""
         parts = "/".join(_segment(str(wire_value(value, "key"))) for value in key)

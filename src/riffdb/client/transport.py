@@ -69,6 +69,10 @@ class Transport(Protocol):
         """Run a query."""
         ...
 
+    async def explain(self, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:
+        """How a query finds its rows, in the case of these parameters or in all; operators only."""
+        ...
+
     async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, object]) -> bytes:
         """What a consumer does: `next`, `ack`, `nack`, `extend`, `status`; operators also `seek`, `redrive`, `retire`.
 

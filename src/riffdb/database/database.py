@@ -14,14 +14,22 @@ from riffdb.core.limits import BATCH_BYTES_MAX, HEARTBEAT_SECONDS
 from riffdb.database import acts
 from riffdb.database.acts import Act, CreatedCapability
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
-from riffdb.database.callers import Caller, check_capability, check_operator, check_token, check_unrestricted
+from riffdb.database.callers import (
+    Caller,
+    check_capability,
+    check_operator,
+    check_query,
+    check_token,
+    check_unrestricted,
+)
 from riffdb.database.consumer_settling import ConsumerRequest, run_consumers
 from riffdb.database.consumers import Consumers
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
+from riffdb.database.explaining import explain_query
 from riffdb.database.pipeline import incident, run_commands
 from riffdb.database.provenance import history
-from riffdb.database.reading import run_query
+from riffdb.database.reading import admit_query, run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
 from riffdb.database.waiting import wait_for_growth
@@ -213,6 +221,16 @@ class Database:
     ) -> bytes:
         """End a consumer with its deliveries and dead letters."""
         return await self._consumers.retire(caller, stream, params, consumer)
+
+    async def explain(self, caller: Caller, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:
+        """How a query finds its rows: with parameters in their case, without in all; operators only."""
+        check_operator(caller)
+        check_query(self.contract.plan, caller, name)
+        contract = self.contract
+        asked = None if values is None else admit_query(self._store, contract, caller, name, values)
+        async with self._store.snapshot() as reader:
+            await check_token(reader, caller)
+            return await explain_query(reader, contract, name, asked)
 
     async def authenticate(self, token: str, ingress: str) -> Caller:
         """Who holds this token; `RDB-E-UNAUTHENTICATED` if it is unknown, revoked or expired."""

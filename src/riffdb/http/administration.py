@@ -1,4 +1,4 @@
-"""The routes of operators: deploy, capabilities, history.
+"""The routes of operators: deploy, capabilities, history, the paths of queries.
 
 A plan that comes over the wire is decoded strictly and made ready once before the database sees it: it must be what
 `plan.to_json` writes and nothing else, so that nothing in it is passed over. Absent: reading applications, compiling.
@@ -61,6 +61,16 @@ async def revoke_capability(request: Request) -> Response:
     if request.body:
         check_members(json_object(request.body), ())
     return json_answer(await request.database.revoke_capability(request.caller, request.parts[0]))
+
+
+async def explain_query(request: Request) -> Response:
+    """How a query finds its rows, with parameters in their case."""
+    body = json_object(request.body) if request.body else {}
+    check_members(body, ("params",))
+    params = body.get("params")
+    if params is not None and type(params) is not dict:
+        raise input_error("params", "must be a JSON object, or left out")
+    return json_answer(await request.database.explain(request.caller, request.parts[0], params))
 
 
 async def history(request: Request) -> Response:

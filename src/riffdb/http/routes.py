@@ -14,7 +14,7 @@ from riffdb.core.limits import PLAN_BYTES_MAX
 from riffdb.database.callers import Caller, check_command, check_operator, check_query, check_stream
 from riffdb.database.database import Database
 from riffdb.http import streams
-from riffdb.http.administration import create_capability, deploy, history, revoke_capability
+from riffdb.http.administration import create_capability, deploy, explain_query, history, revoke_capability
 from riffdb.http.bodies import check_members, json_object, only_member
 from riffdb.http.live import LiveAnswer
 from riffdb.http.requests import Request
@@ -149,6 +149,7 @@ ROUTES = (
     Route("GET", "/v1/contract", _holder, contract),
     Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),
     Route("POST", "/v1/admin/deploy", _operator, deploy, PLAN_BYTES_MAX),
+    Route("POST", "/v1/admin/queries/{Name}/explain", _operator, explain_query),
     Route("POST", "/v1/admin/capabilities", _operator, create_capability),
     Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, revoke_capability),
     Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),
