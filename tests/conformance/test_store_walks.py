@@ -199,3 +199,11 @@ def test_the_store_says_how_it_walks_without_a_value(place: Place) -> None:
     wanted = Scan(WORK, WORK.indexes[0], ("hidden",), start=((5, b"\1"), False))
     told = place.read(lambda reader: reader.explain(wanted))
     assert "work" in told and "hidden" not in told
+
+
+def test_a_walk_brings_the_columns_that_are_wanted_alone(place: Place) -> None:
+    rows = [work(number, due=number, owner=b"me") for number in (1, 2, 3)]
+    place.write(Batch(mutations=inserts(WORK, *rows)), WORK)
+    assert scan(place, WORK, WORK.indexes[0], ("a",), only=(2, 0)) == [(1, b"\1"), (2, b"\2"), (3, b"\3")]
+    assert scan(place, WORK, WORK.indexes[0], ("a",), only=(3,), start=((2,), True)) == [(b"me",), (b"me",)]
+    assert scan(place, WORK, WORK.indexes[0], ("a",), only=(4, 5), reverse=True, limit=1) == [(3, 1)]

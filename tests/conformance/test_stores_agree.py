@@ -78,7 +78,8 @@ def scans(draw: st.DrawFn) -> Scan:
     depth = draw(st.integers(0, len(positions) - length))
     position = tuple(draw(VALUES[position]) for position in positions[length : length + depth])
     start = draw(st.none() | st.tuples(st.just(position), st.booleans()))
-    return Scan(TABLE, index, prefix, bounds[0], bounds[1], draw(st.booleans()), draw(st.integers(0, 6)), start)
+    only = draw(st.none() | st.lists(st.integers(0, len(COLUMNS) - 1), min_size=1, max_size=3).map(tuple))
+    return Scan(TABLE, index, prefix, bounds[0], bounds[1], draw(st.booleans()), draw(st.integers(0, 6)), start, only)
 
 
 class StoresAgree(RuleBasedStateMachine):

@@ -80,10 +80,17 @@ async def first_rows(
     return await _Merge(reader, scans, order, wanted, entries_max).first(wanted, meets)
 
 
-async def add_rows(reader: Reader, scans: Sequence[Scan], most: int, add: Callable[[list[Row]], None]) -> None:
-    """Hand on the rows of one range after another, piece by piece, at most so many in all."""
+async def add_values(
+    reader: Reader, scans: Sequence[Scan], column: int | None, most: int, add: Callable[[list[Row]], None]
+) -> None:
+    """Hand on one column of the rows of one range after another, piece by piece, at most so many in all.
+
+    What is handed on are tuples that begin with the column; nothing else is read than it and the place to go on from.
+    """
     for scan in scans:
-        source = _Source(scan, PIECE_MAX)
+        rest = tuple(place for place, _ in walk_columns(scan)[len(scan.prefix) :])
+        only = rest if column is None else (column, *rest)
+        source = _Source(replace(scan, only=only), PIECE_MAX, range(len(only) - len(rest), len(only)))
         while most > 0 and not source.is_over:
             most -= await source.read_on(reader, most)
             add(source.rows)
@@ -94,7 +101,10 @@ class _Merge:
 
     def __init__(self, reader: Reader, scans: Sequence[Scan], order: Order, wanted: int, entries_max: int) -> None:
         self._reader = reader
-        self._sources = [_Source(scan, wanted // len(scans) + 1) for scan in scans]
+        size = wanted // len(scans) + 1
+        self._sources = [
+            _Source(scan, size, [place for place, _ in walk_columns(scan)[len(scan.prefix) :]]) for scan in scans
+        ]
         self._key = order_key(order)
         self._left = entries_max
 
@@ -133,11 +143,11 @@ class _Merge:
 
 
 class _Source:
-    """One range and what was read of it."""
+    """One range and what was read of it; `rest` are the places in what is read of the columns behind the prefix."""
 
-    def __init__(self, scan: Scan, size: int) -> None:
+    def __init__(self, scan: Scan, size: int, rest: Sequence[int]) -> None:
         self._scan = scan
-        self._rest = [place for place, _ in walk_columns(scan)[len(scan.prefix) :]]
+        self._rest = rest
         self._size = size
         self.rows: list[Row] = []
         self.place = 0

@@ -17,7 +17,7 @@ from riffdb.database.callers import Caller, check_capability, check_partition, c
 from riffdb.database.codecs import json_text
 from riffdb.database.contracts import Contract, PreparedQuery
 from riffdb.database.cursors import Signer, context_of
-from riffdb.database.merging import Order, add_rows, first_rows, range_behind
+from riffdb.database.merging import Order, add_values, first_rows, range_behind
 from riffdb.engine import CompiledBinding, CompiledPath, new_fold
 from riffdb.storage.protocol import Reader, Scan, Store
 
@@ -112,13 +112,13 @@ async def _folded(reader: Reader, asked: Asked, binding: CompiledBinding, time: 
     """What an aggregate comes to."""
     plan, path = binding.plan, binding.path(asked.params)
     kind = asked.contract.plan.entity(plan.entity).types[plan.field or plan.by] if plan.field or plan.by else None
-    fold = new_fold(asked.query.plan.name, plan, binding.column, kind)
+    fold = new_fold(asked.query.plan.name, plan, kind)
     scans = path_scans(asked, binding, path, time)
     if path.is_led:
         for scan in scans:
-            fold.add(await reader.scan(replace(scan, limit=1)))
+            await add_values(reader, [scan], binding.column, 1, fold.add)
     else:
-        await add_rows(reader, scans, binding.take(asked.params), fold.add)
+        await add_values(reader, scans, binding.column, binding.take(asked.params), fold.add)
     return fold.result()
 
 

@@ -5,7 +5,7 @@ decide whether it fits. Absent: how many rows are read.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from riffdb.core.errors import RiffError
@@ -20,8 +20,8 @@ DECIMAL_DIGITS_MAX = 38
 class Fold(Protocol):
     """What takes rows in pieces and becomes a value."""
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Take in some rows."""
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take in some rows, whose first value is the column."""
         ...
 
     def result(self) -> Any:
@@ -29,17 +29,17 @@ class Fold(Protocol):
         ...
 
 
-def new_fold(query: str, binding: BindingPlan, column: int | None, column_type: Type | None) -> Fold:
-    """An empty fold for an aggregate whose `column` of a row it is of, or counted by."""
-    if column is None or column_type is None:
+def new_fold(query: str, binding: BindingPlan, column_type: Type | None) -> Fold:
+    """An empty fold for an aggregate; `column_type` is that of the column which it is of, or counts by."""
+    if column_type is None:
         return _Count()
     match binding.kind:
         case "count":
-            return _CountBy(column)
+            return _CountBy()
         case "sum":
-            return _Sum(column, column_type, f"{query}, sum {binding.name}")
+            return _Sum(column_type, f"{query}, sum {binding.name}")
         case "min" | "max":
-            return _Extreme(column, is_max=binding.kind == "max")
+            return _Extreme(is_max=binding.kind == "max")
     raise AssertionError(f"`{binding.kind}` is no aggregate")
 
 
@@ -47,21 +47,19 @@ class _Count:
     def __init__(self) -> None:
         self._count = 0
 
-    def add(self, rows: Iterable[Row]) -> None:
-        self._count += sum(1 for _ in rows)
+    def add(self, rows: Sequence[Row]) -> None:
+        self._count += len(rows)
 
     def result(self) -> int:
         return self._count
 
 
 class _CountBy:
-    def __init__(self, column: int) -> None:
-        self._column = column
+    def __init__(self) -> None:
         self._counts: Counter[Any] = Counter()
 
-    def add(self, rows: Iterable[Row]) -> None:
-        column = self._column
-        self._counts.update(row[column] for row in rows)
+    def add(self, rows: Sequence[Row]) -> None:
+        self._counts.update([row[0] for row in rows])
 
     def result(self) -> tuple[tuple[Any, int], ...]:
         """The pairs in the order of the values, null first."""
@@ -69,13 +67,12 @@ class _CountBy:
 
 
 class _Sum:
-    def __init__(self, column: int, column_type: Type, place: str) -> None:
-        self._column, self._type, self._place = column, column_type, place
+    def __init__(self, column_type: Type, place: str) -> None:
+        self._type, self._place = column_type, place
         self._sum = 0
 
-    def add(self, rows: Iterable[Row]) -> None:
-        column = self._column
-        self._sum += sum(row[column] for row in rows if row[column] is not None)
+    def add(self, rows: Sequence[Row]) -> None:
+        self._sum += sum([row[0] for row in rows if row[0] is not None])
 
     def result(self) -> int:
         low, high = _bounds(self._type)
@@ -88,13 +85,12 @@ class _Sum:
 
 
 class _Extreme:
-    def __init__(self, column: int, *, is_max: bool) -> None:
-        self._column, self._is_max = column, is_max
+    def __init__(self, *, is_max: bool) -> None:
+        self._is_max = is_max
         self._found: Any = None
 
-    def add(self, rows: Iterable[Row]) -> None:
-        column = self._column
-        values = [row[column] for row in rows if row[column] is not None]
+    def add(self, rows: Sequence[Row]) -> None:
+        values = [row[0] for row in rows if row[0] is not None]
         if self._found is not None:
             values.append(self._found)
         if values:

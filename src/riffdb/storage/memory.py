@@ -144,7 +144,8 @@ class MemoryReader(View):
         if scan.start is not None:
             rest = columns[len(scan.prefix) :]
             found = [row for row in found if _is_behind(row, rest, *scan.start)]
-        return found[: max(scan.limit, 0)]
+        found = found[: max(scan.limit, 0)]
+        return found if scan.only is None else [tuple(row[position] for position in scan.only) for row in found]
 
     @served
     async def explain(self, scan: Scan) -> str:

@@ -39,7 +39,8 @@ class Scan:
     `limit` rows come back.
 
     `start`: the walk begins behind these values of the columns after the prefix (the rest of the key among them, as
-    many as are known), or with them if the flag stands.
+    many as are known), or with them if the flag stands. `only`: the positions of the columns that are wanted, in this
+    order, in the place of whole rows.
     """
 
     table: Table
@@ -50,6 +51,7 @@ class Scan:
     reverse: bool = False
     limit: int = 100
     start: tuple[tuple[Any, ...], bool] | None = None
+    only: tuple[int, ...] | None = None
 
 
 class Reader(Protocol):

@@ -91,6 +91,7 @@ class TableStatements:
         self.all_indexes = (1 << len(table.indexes)) - 1
         self._updates: dict[int, tuple[str, RowFunction]] = {}
         self._scans: dict[tuple[Any, ...], str] = {}
+        self._rows: dict[tuple[int, ...], RowFunction] = {}
 
     def changed_indexes(self, before: Row, after: Row) -> int:
         """A bit for each index of which a column differs between the two rows."""
@@ -124,6 +125,15 @@ class TableStatements:
             found = self._updates[changed] = sql, writing(self.table.columns, (*free, *key))
         return found
 
+    def row_of(self, only: tuple[int, ...] | None) -> RowFunction:
+        """The function from what SQLite keeps of some columns to their values; None: of all."""
+        if only is None:
+            return self.row
+        found = self._rows.get(only)
+        if found is None:
+            found = self._rows[only] = reading([self.table.columns[position] for position in only])
+        return found
+
     def scan(self, scan: Scan) -> tuple[str, list[Any]]:
         """The statement of a walk, which has no `start`, and its values."""
         positions = [position for position, _ in walk_columns(scan)]
@@ -142,6 +152,7 @@ class TableStatements:
             None if scan.lower is None else scan.lower[1],
             None if scan.upper is None else scan.upper[1],
             scan.reverse,
+            scan.only,
         )
         sql = self._scans.get(shape)
         if sql is None:
@@ -160,7 +171,8 @@ class TableStatements:
             self._names[position] + (" DESC" if descends else "") for position, descends in columns[len(scan.prefix) :]
         )
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {self._listed} FROM {self._name} {path}{where}{f' ORDER BY {order}' if order else ''} LIMIT ?"
+        listed = self._listed if scan.only is None else ", ".join(self._names[position] for position in scan.only)
+        return f"SELECT {listed} FROM {self._name} {path}{where}{f' ORDER BY {order}' if order else ''} LIMIT ?"
 
     def _equality(self, position: int) -> str:
         return f"{self._names[position]} {'IS' if self.table.columns[position].optional else '='} ?"

@@ -61,7 +61,7 @@ class SqliteReader(View):
             found += self._all(*statements.scan(replace(walk, limit=walk.limit - len(found)) if found else walk))
             if len(found) >= scan.limit:
                 break
-        return list(map(statements.row, found))
+        return list(map(statements.row_of(scan.only), found))
 
     @served
     async def explain(self, scan: Scan) -> str:
