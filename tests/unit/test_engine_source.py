@@ -21,7 +21,7 @@ from riffdb.plan.commands import (
     RequireStep,
     SetStep,
 )
-from riffdb.plan.declarations import ComputedPlan, EntityPlan, EventPlan, FieldPlan
+from riffdb.plan.declarations import ComputedPlan, EntityPlan, EventPlan, FieldPlan, IndexPlan
 from riffdb.plan.expressions import Binary, Constant, Field, Input, Param, Row
 from riffdb.plan.queries import BindingPlan, PathPlan, PrefixPlan, QueryField, QueryPlan
 from tests.unit.test_engine_plans import CLAIM, INPUTS, work_plan
@@ -102,6 +102,7 @@ def test_no_name_or_text_of_a_plan_can_write_code(name: str) -> None:
         name,
         (FieldPlan(f"{name} 2", BOOL),),
         (ComputedPlan(f"{name} 3", BOOL, Field(BOOL, "", f"{name} 2")),),
+        (IndexPlan(name, (name,), (False,)),),
     )
     payload = (PayloadPlan(name, Row(U64, name, name)), PayloadPlan(f"{name} 2", Constant(U64, name)))
     total = Binary(U64, "+", Input(U64, name), Constant(U64, 1))

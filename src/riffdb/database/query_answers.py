@@ -10,7 +10,7 @@ from typing import Any
 
 from riffdb.core.types import U64, Type
 from riffdb.core.values import Enums
-from riffdb.database.codecs import json_text, member_encoder, object_text
+from riffdb.database.codecs import json_text, member_encoder, object_encoder, object_text
 from riffdb.engine.folding import sum_type
 from riffdb.plan import Plan
 from riffdb.plan.declarations import EntityPlan
@@ -62,8 +62,7 @@ def _single(name: str, value_type: Type, enums: Enums) -> Encode:
 
 
 def _object(fields: Sequence[tuple[str, Type]], enums: Enums) -> Encode:
-    encode = member_encoder(fields, enums)
-    return lambda values: object_text(encode(values))
+    return object_encoder([(name, value_type, place) for place, (name, value_type) in enumerate(fields)], enums)
 
 
 def _check_secrets(query: QueryPlan, entity: EntityPlan, fields: Sequence[str]) -> None:

@@ -72,14 +72,11 @@ def _path(plan: BindingPlan, path: PathPlan, entity: EntityPlan, ranges: Any, re
 
 def walked_columns(entity: EntityPlan, index: str) -> tuple[tuple[str, bool], ...]:
     """The columns of an index, of a unique or (empty name) of the key, and whether they descend; the rest of the key
-    follows them."""
-    named: tuple[tuple[str, bool], ...] = ()
-    for declared in entity.indexes:
-        if declared.name == index:
-            named = tuple(zip(declared.columns, declared.descending, strict=True))
-    for unique in entity.uniques:
-        if unique.name == index:
-            named = tuple((name, False) for name in unique.columns)
+    follows them. `KeyError` if there is no such index."""
+    ways: dict[str, tuple[tuple[str, bool], ...]] = {"": ()}
+    ways |= {part.name: tuple(zip(part.columns, part.descending, strict=True)) for part in entity.indexes}
+    ways |= {part.name: tuple((name, False) for name in part.columns) for part in entity.uniques}
+    named = ways[index]
     known = {name for name, _ in named}
     return (*named, *((name, False) for name in entity.storage_key if name not in known))
 
