@@ -50,15 +50,15 @@ def admit(contract: Contract, caller: Caller, name: str, values: Mapping[str, ob
     key = command.request_key(inputs)
     canonical = command.inputs.canonical(inputs)
     return CommandRequest(
-        contract=contract,
-        command=command,
-        inputs=inputs,
-        partition=partition,
-        identity=None if key is None else (partition, name, key),
-        canonical=canonical,
-        input_hash=sha256(canonical.encode()).digest(),
-        caller=caller,
-        secret_input=command.inputs.secret(inputs) if command.inputs.has_secrets else "{}",
+        contract,
+        command,
+        inputs,
+        partition,
+        None if key is None else (partition, name, key),
+        canonical,
+        sha256(canonical.encode()).digest(),
+        caller,
+        command.inputs.secret(inputs) if command.inputs.has_secrets else "{}",
     )
 
 

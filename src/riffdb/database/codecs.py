@@ -28,9 +28,10 @@ class InputCodec:
     def __init__(self, inputs: tuple[InputPlan, ...], enums: Enums, noun: str, records: Records = NO_RECORDS) -> None:
         self._noun = noun
         self.has_secrets = any(plan.secret for plan in inputs)
-        self._places = {plan.name: (place, decoder(plan.type, enums, records)) for place, plan in enumerate(inputs)}
+        self._names = dict.fromkeys(plan.name for plan in inputs)
         self._defaults = tuple(inside_value(plan.type, plan.default) if plan.has_default else None for plan in inputs)
-        self._required = tuple(plan for plan in inputs if not (plan.has_default or plan.type.optional))
+        self._required = {plan.name: plan for plan in inputs if not (plan.has_default or plan.type.optional)}
+        self._decode = _decoders([(plan.name, plan.type) for plan in inputs], self._defaults, enums, records)
         order = sorted(range(len(inputs)), key=lambda place: inputs[place].name)
         self._sorted = tuple((place, self._defaults[place], inputs[place].secret) for place in order)
         self._encode = member_encoder([(plan.name, plan.type.nullable) for plan in inputs], enums, records)
@@ -44,19 +45,15 @@ class InputCodec:
 
         With `only`, the names that matter: the others may be missing and come out as None.
         """
-        decoded = list(self._defaults)
-        for name, value in values.items():
-            known = self._places.get(name)
-            if known is None:
-                hint = did_you_mean(name, self._places)
-                raise input_error(name, f"is no {self._noun} here{hint}")
-            place, decode = known
-            decoded[place] = decode(value, name)
+        if not values.keys() <= self._names.keys():
+            name = next(name for name in values if name not in self._names)
+            raise input_error(name, f"is no {self._noun} here{did_you_mean(name, self._names)}")
+        decoded = self._decode(values)
         if len(values) < len(decoded):
-            for plan in self._required:
-                if plan.name not in values and (only is None or plan.name in only):
-                    raise input_error(plan.name, f"is missing; give a value of type {plan.type}")
-        return tuple(decoded)
+            for name, plan in self._required.items():
+                if name not in values and (only is None or name in only):
+                    raise input_error(name, f"is missing; give a value of type {plan.type}")
+        return decoded
 
     def canonical(self, decoded: tuple[Any, ...]) -> str:
         """Canonical JSON of the values that are no secret, defaults left out (null is one), so that a new input keeps
@@ -167,6 +164,21 @@ def object_text(members: Iterable[str]) -> str:
 def json_text(value: Any) -> str:
     """The JSON text of a wire value."""
     return _encode(value).decode()
+
+
+def _decoders(
+    fields: Sequence[tuple[str, Type]], defaults: Sequence[Any], enums: Enums, records: Records
+) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
+    """The function from values by name to inside values in the order of the fields, with defaults for missing ones; one
+    expression, as that of `member_encoder`."""
+    names: dict[str, Any] = {}
+    terms = []
+    for place, (name, value_type) in enumerate(fields):
+        names[f"decode_{place}"] = decoder(value_type, enums, records)
+        names[f"default_{place}"] = defaults[place]
+        terms.append(f"decode_{place}(values['{name}'], '{name}') if '{name}' in values else default_{place}, ")
+    function: Callable[[Mapping[str, object]], tuple[Any, ...]] = eval(f"lambda values: ({''.join(terms)})", names)
+    return function
 
 
 def member_encoder(
