@@ -30,6 +30,7 @@ from tests.conformance.databases import (
     queue_plan,
     work,
 )
+from tests.conformance.streams import Consumer
 
 SECOND_VERSION = ("version 1", "version 2")
 GROWN = (SECOND_VERSION, ("{ Open, Closed }", "{ Open, Closed, Frozen }"))
@@ -293,6 +294,29 @@ def test_the_source_of_a_schedule_stays_while_a_lease_is_held(queue: Place) -> N
     assert queue.error_of(queue.database.deploy(LOCAL, changed)).code == "RDB-E-APPROVAL"
     queue.now += 1
     assert queue.deploy(changed) == "updated", "nothing is held any more"
+
+
+def test_the_source_of_a_schedule_stays_while_a_delivery_is_unsettled(empty: Place) -> None:
+    text = (QUEUE.parent / "pipeline" / "pipeline.riff").read_text("utf-8")
+    fields = "{ repository_id pipeline_id queued_at revision }"
+    assert fields in text
+    changed = plan_of(text.replace(fields, "{ pipeline_id repository_id queued_at revision }"), "pipeline")
+    empty.deploy(plan_of(text, "pipeline"))
+    for number in range(2):
+        pipeline = {"repository_id": ORGANIZATION, "pipeline_id": UUID(int=number), "revision_hash": "cafe"}
+        assert empty.command("QueuePipeline", request_key=f"q{number}", **pipeline)["outcome"] == "Queued"
+    bystander, consumer = (Consumer(empty, name, "QueuedPipelines") for name in ("bystander", "RunPipelines"))
+    bystander.params = consumer.params = {"repository_id": ORGANIZATION}
+    bystander.next()
+    (delivery,) = consumer.next()
+    for verdict in ("leased", "put off"):
+        error = empty.error_of(empty.database.deploy(LOCAL, changed))
+        assert (error.code, "schedule `RunPipelines` selects" in error.message) == ("RDB-E-APPROVAL", True), verdict
+        consumer.nack(delivery, 600)
+    empty.now += 601 * SECOND
+    (again,) = consumer.next()
+    assert consumer.ack(again) == "Applied"
+    assert empty.deploy(changed) == "updated", "the event that was never delivered is due to whoever comes"
 
 
 LEASED = """

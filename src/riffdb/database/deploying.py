@@ -1,7 +1,8 @@
 """The act of deploying: what changed, what of it the stored rows allow, and the tables that it needs.
 
 A change that is not compatible refuses the whole, unless nothing stands against it: its entity has no rows, never had
-any, or none of its rows is leased. All are looked up in the transaction that deploys, so no command comes between.
+any, or no work is under way: none of its rows is leased, and of the stream that its schedule follows every delivery is
+settled. All are looked up in the transaction that deploys, so no command comes between.
 Absent: the classes of changes, which `plan.changes` holds; migrations.
 """
 
@@ -9,11 +10,13 @@ from collections.abc import AsyncIterator
 
 from riffdb.core.errors import RiffError
 from riffdb.core.layout import Row, Table
+from riffdb.database.consumer_rows import CONSUMERS, ConsumerRow
 from riffdb.database.contracts import Contract
 from riffdb.database.layouts import moved_tables
 from riffdb.plan import Plan
 from riffdb.plan.changes import COMPATIBLE, RULES, Change, change_json
 from riffdb.plan.compatibility import contract_changes
+from riffdb.plan.queries import SchedulePlan
 from riffdb.storage.protocol import Scan, Transaction
 
 _ALL_ROWS = (1 << 31) - 1
@@ -49,7 +52,9 @@ async def _judged(transaction: Transaction, deployed: Contract, change: Change) 
         return change.lifted(f"`{change.entity}` never had a row")
     if await _has_held_lease(transaction, deployed, change.entity):
         return change
-    return change.lifted(f"no lease of `{change.entity}` is held")
+    if await _has_unsettled_delivery(transaction, deployed.plan.schedule(change.declaration)):
+        return change
+    return change.lifted(f"no lease of `{change.entity}` is held, and no delivery of `{change.declaration}` unsettled")
 
 
 async def _has_held_lease(transaction: Transaction, deployed: Contract, entity: str) -> bool:
@@ -61,6 +66,17 @@ async def _has_held_lease(transaction: Transaction, deployed: Contract, entity: 
     now = await transaction.time()
     async for row in _rows(transaction, deployed.tables[entity]):
         if row[owner] is not None and row[expiry] is not None and row[expiry] > now:
+            return True
+    return False
+
+
+async def _has_unsettled_delivery(transaction: Transaction, schedule: SchedulePlan) -> bool:
+    """Whether the consumer of a schedule's name holds or puts off an event, in any partition."""
+    if schedule.source != "stream":
+        return False
+    async for row in _rows(transaction, CONSUMERS):
+        consumer = ConsumerRow(*row)
+        if (consumer.stream, consumer.name) == (schedule.source_name, schedule.name) and consumer.unsettled:
             return True
     return False
 

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 Verdict = Literal["compatible", "needs migration", "incompatible"]
-LiftedBy = Literal["", "no rows", "no rows ever", "no held lease"]
+LiftedBy = Literal["", "no rows", "no rows ever", "no work under way"]
 
 COMPATIBLE: Verdict = "compatible"
 MIGRATION: Verdict = "needs migration"
@@ -222,7 +222,7 @@ RULES: Mapping[str, Rule] = {
         MIGRATION,
         "another source, due time or business command, or another declaration of the source",
         "attempts are named after it, so what is under way could be done twice",
-        "no held lease",
+        "no work under way",
     ),
     # --- all ---
     "written-otherwise": Rule(COMPATIBLE, "another form of what means the same", _KEEP),
