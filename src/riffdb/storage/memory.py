@@ -167,8 +167,7 @@ class MemoryReader(View):
     @served
     async def events(self, partition: bytes, after: int, limit: int) -> list[EventRecord]:
         known = self._state.records.get(partition, {})
-        head = self._state.heads.get(partition)
-        until = min(after + limit, 0 if head is None else head.sequence)
+        until = min(after + limit, next(reversed(known), 0))  # sequences only grow
         found = [known[sequence] for sequence in range(max(after, 0) + 1, until + 1) if sequence in known]
         return [EventRecord(part.sequence, part.time, part.events) for part in found if part.events != "[]"]
 
