@@ -9,6 +9,7 @@ import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -56,14 +57,16 @@ class Watched:
     first: Id = (0, 0)
 
     @property
-    def shop(self) -> object:
+    def shop(self) -> UUID:
         """The partition."""
-        return self.consumer.params["shop"]
+        shop = self.consumer.params["shop"]
+        assert isinstance(shop, UUID)
+        return shop
 
     def selected(self) -> list[Id]:
         """The events of the log that the stream selects, told by the log alone."""
         found = []
-        for record in self.consumer.place.log(self.shop):  # type: ignore[arg-type]
+        for record in self.consumer.place.log(self.shop):
             for ordinal, event in enumerate(json.loads(record.events), start=1):
                 fields = event["fields"]
                 large = event["event"] == "Placed" and fields["size"] == "Large" and int(fields["amount"]) >= 3
@@ -85,9 +88,9 @@ class World:
             Watched(Consumer(place, "a", "Large", least=3)),
         ]
 
-    def time(self, shop: object) -> int:
+    def time(self, shop: UUID) -> int:
         """The time by which a lease is judged."""
-        key = b"\x01" + shop.bytes  # type: ignore[attr-defined]
+        key = b"\x01" + shop.bytes
         head = self.place.read(lambda reader: reader.heads([key])).get(key)
         return self.place.now if head is None else max(self.place.now, head.time)
 
@@ -260,7 +263,7 @@ class World:
             assert seen >= set(watched.selected()), "every event is seen at least once"
             status = watched.consumer.status()
             assert (status["lag_events"], status["unsettled"]) == (0, 0)
-            newest = len(self.place.check_log(watched.shop))  # type: ignore[arg-type]
+            newest = len(self.place.check_log(watched.shop))
             assert parsed(status["checkpoint"]) == (newest + 1, 0)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -109,7 +109,7 @@ def test_a_place_that_is_none_is_told(shop: Place, to: object) -> None:
     assert consumer.refused(consumer.operate_call("seek", to="1:1")).path == "to"
 
 
-def calls_of(consumer: Consumer) -> list[Callable[[], Awaitable[bytes]]]:
+def calls_of(consumer: Consumer) -> list[Callable[[], Coroutine[Any, Any, bytes]]]:
     """Every call that the grant of a stream covers."""
     some = {"event_id": "1:1", "token": "x" * 32}
     return [
@@ -124,7 +124,7 @@ def calls_of(consumer: Consumer) -> list[Callable[[], Awaitable[bytes]]]:
 def answers(place: Place, caller: Caller, stream: str, **params: object) -> set[str]:
     """The codes of all calls of a stream."""
     consumer = Consumer(place, "c", stream, caller, **params)
-    found = place.all_of([call() for call in calls_of(consumer)])  # type: ignore[misc]  # they are coroutines
+    found = place.all_of([call() for call in calls_of(consumer)])
     return {answer.code if isinstance(answer, RiffError) else "done" for answer in found}
 
 
@@ -135,8 +135,8 @@ def test_the_grant_of_the_stream_covers_its_calls_and_nothing_else(shop: Place) 
     assert answers(shop, other, "Orders") == answers(shop, other, "Nothing") == {"RDB-E-FORBIDDEN"}
     assert answers(shop, clerk, "Large") == answers(shop, clerk, "Nothing") == {"RDB-E-FORBIDDEN"}
     assert answers(shop, operator, "Nothing") == {"RDB-E-NOT-FOUND"}
-    unknown = [shop.error_of(call()) for call in calls_of(Consumer(shop, stream="Nothing", caller=clerk))]  # type: ignore[arg-type]
-    ungranted = [shop.error_of(call()) for call in calls_of(Consumer(shop, stream="Large", caller=clerk))]  # type: ignore[arg-type]
+    unknown = [shop.error_of(call()) for call in calls_of(Consumer(shop, stream="Nothing", caller=clerk))]
+    ungranted = [shop.error_of(call()) for call in calls_of(Consumer(shop, stream="Large", caller=clerk))]
     assert [error.to_json() for error in unknown] == [error.to_json() for error in ungranted]
 
 
@@ -214,8 +214,8 @@ def test_a_partition_has_so_many_consumers(shop: Place, monkeypatch: pytest.Monk
     made = [Consumer(shop, name) for name in "abcd"]
     found = shop.all_of([consumer.next_call() for consumer in made])
     assert [isinstance(answer, RiffError) for answer in found] == [False, False, False, True]
-    assert (found[3].code, "3 consumers" in found[3].message) == ("RDB-E-OVERLOADED", True)
-    assert made[3].refused(made[3].next_call()).code == "RDB-E-OVERLOADED"
+    assert (found[3].code, "3 consumers" in found[3].message) == ("RDB-E-CONSUMERS", True)
+    assert made[3].refused(made[3].next_call()).code == "RDB-E-CONSUMERS"
     assert Consumer(shop, "d", shop=OTHER).next() == []
     made[0].operate("retire")
     assert made[3].next() == []
@@ -228,7 +228,7 @@ def test_a_consumer_has_so_many_unsettled_deliveries(shop: Place, monkeypatch: p
     given = consumer.next(8)
     assert [part["event_id"] for part in given] == ["1:1", "2:1", "3:1"]
     error = consumer.refused(consumer.next_call())
-    assert (error.code, error.detail["retry_after"]) == ("RDB-E-OVERLOADED", 1)
+    assert (error.code, error.detail["retry_after"]) == ("RDB-E-UNSETTLED", 1)
     consumer.nack(given[0])
     assert consumer.ids() == ["1:1"]
     consumer.ack(given[1])

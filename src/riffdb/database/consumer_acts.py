@@ -15,7 +15,7 @@ from riffdb.core.types import TIMESTAMP
 from riffdb.core.values import decoder
 from riffdb.database.acts import system_commit
 from riffdb.database.consumer_batch import ConsumerBatch
-from riffdb.database.consumer_requests import Subject, event_position, unknown_consumer
+from riffdb.database.consumer_requests import Subject, event_position, too_many_unsettled, unknown_consumer
 from riffdb.database.consumer_rows import (
     BY_REDRIVEN,
     DEAD_LETTERS,
@@ -70,8 +70,7 @@ async def redrive(transaction: Transaction, subject: Subject, position: Position
     async def change(batch: ConsumerBatch, row: ConsumerRow) -> tuple[ConsumerRow, dict[str, Any]]:
         room = UNSETTLED_MAX - row.unsettled
         if room <= 0:
-            message = f"this consumer has {UNSETTLED_MAX} deliveries that are not settled; settle some first"
-            raise RiffError("RDB-E-OVERLOADED", message, detail={"retry_after": 1})
+            raise too_many_unsettled(UNSETTLED_MAX)
         prefix = subject.key if position is None else (*subject.key, *position)
         letters = await batch.scan(Scan(DEAD_LETTERS, None, prefix, limit=room))
         if position is not None and not letters:

@@ -14,7 +14,7 @@ from riffdb.core.values import timestamp_text
 from riffdb.database.callers import check_token
 from riffdb.database.codecs import json_text
 from riffdb.database.consumer_batch import ConsumerBatch
-from riffdb.database.consumer_requests import TOKEN_BYTES, Subject
+from riffdb.database.consumer_requests import TOKEN_BYTES, Subject, too_many_unsettled
 from riffdb.database.consumer_rows import BY_AVAILABLE, BY_RETIRED, CONSUMERS, DELIVERIES, ConsumerRow, DeliveryRow
 from riffdb.database.streams import START, Passed, Position, StreamEvent, before, event_at, events_after
 from riffdb.storage.protocol import Reader, Scan
@@ -71,7 +71,7 @@ class NextRequest:
 
 
 async def look(reader: Reader, subject: Subject, items: int) -> Look:
-    """What there is for the consumer now; `RDB-E-OVERLOADED` if it must settle something first."""
+    """What there is for the consumer now; `RDB-E-UNSETTLED` if it must settle something first."""
     await check_token(reader, subject.caller)
     found = (await reader.rows(CONSUMERS, [subject.key])).get(subject.key)
     if found is None:
@@ -89,8 +89,7 @@ async def look(reader: Reader, subject: Subject, items: int) -> Look:
     if row.unsettled >= UNSETTLED_MAX:
         if is_due:
             return Look(True)
-        message = f"this consumer has {UNSETTLED_MAX} deliveries that are not settled; settle some first"
-        raise RiffError("RDB-E-OVERLOADED", message, detail={"retry_after": 1})
+        raise too_many_unsettled(UNSETTLED_MAX)
     passed = await events_after(
         reader,
         subject.stream,
@@ -163,7 +162,7 @@ async def _created(batch: ConsumerBatch, subject: Subject, retired: ConsumerRow 
     }
     if len(others - {subject.key}) >= CONSUMERS_MAX:
         message = f"the partition has {CONSUMERS_MAX} consumers, which is the most; retire one first"
-        raise RiffError("RDB-E-OVERLOADED", message, detail={"retry_after": 60})
+        raise RiffError("RDB-E-CONSUMERS", message, detail={"retry_after": 60})
     read = START if start == "start" else before(batch.newest(subject.partition) + 1)
     time = batch.time(subject.partition)
     if retired is not None:

@@ -134,3 +134,9 @@ def first_position(value: object) -> str:
 def unknown_consumer() -> RiffError:
     """The refusal to do anything with a consumer that was never made, or was retired."""
     return RiffError("RDB-E-NOT-FOUND", "the stream has no consumer of that name here; its first `next` makes it")
+
+
+def too_many_unsettled(limit: int) -> RiffError:
+    """The refusal to give a consumer more while it has not settled what it has."""
+    message = f"this consumer has {limit} deliveries that are not settled; settle some first"
+    return RiffError("RDB-E-UNSETTLED", message, detail={"retry_after": 1})
