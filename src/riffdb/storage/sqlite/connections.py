@@ -10,6 +10,7 @@ import apsw
 
 BUSY_MS = 5_000
 _STATEMENTS_KEPT = 128
+"""Enough for the tables of a contract, and no more: for each row that it binds, apsw looks through all the places."""
 _READERS_KEPT = 4
 _WRITER_CACHE_KB = 65_536
 _READER_CACHE_KB = 8_192
