@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from riffdb.core.layout import Row
@@ -19,6 +19,7 @@ from riffdb.database.contracts import Contract
 from riffdb.database.reading import run_query
 from riffdb.storage import open_store
 from riffdb.storage.protocol import Scan, Store
+from tests.model.any_query import Query, queries, with_indexes
 from tests.model.asking import Asking
 from tests.model.boards import boards_plan, card, put_rows
 from tests.model.wire import encode
@@ -56,19 +57,20 @@ TAGS = st.tuples(st.sampled_from([HOME, AWAY]), st.sampled_from("abcdefg"), st.n
 class Rows:
     """The rows of an entity by key, here and in the stores."""
 
+    contract: Contract
     entity: str
     by_key: dict[Any, Row]
 
     def change(self, stores: list[Store], put: list[Row], gone: list[Row]) -> None:
-        table = CONTRACT.tables[self.entity]
+        table = self.contract.tables[self.entity]
         new = {table.key_of(row): row for row in put}
         old = {key: row for row in gone if (key := table.key_of(row)) not in new and key in self.by_key}
         for store in stores:
-            step(put_rows(store, CONTRACT, self.entity, list(new.values()), list(old.values())))
+            step(put_rows(store, self.contract, self.entity, list(new.values()), list(old.values())))
         self.by_key = {key: row for key, row in (self.by_key | new).items() if key not in old}
 
     def dicts(self) -> list[dict[str, Any]]:
-        columns = (*CONTRACT.plan.entity(self.entity).columns, "revision")
+        columns = (*self.contract.plan.entity(self.entity).columns, "revision")
         return [dict(zip(columns, row, strict=False)) for row in self.by_key.values()]
 
 
@@ -77,13 +79,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Store]]:
     """Both stores, which an example empties before it begins."""
     urls = ["memory:", f"sqlite:{tmp_path_factory.mktemp('asking') / 'rows.db'}"]
     stores = [step(open_store(url, clock=lambda: NOW)) for url in urls]
-
-    async def prepare(store: Store) -> None:
-        async with store.transaction() as transaction:
-            await transaction.prepare(list(CONTRACT.tables.values()))
-
-    for store in stores:
-        step(prepare(store))
     yield stores
     for store in stores:
         step(store.close())
@@ -97,73 +92,91 @@ def unlike_codes(rows: list[Row]) -> list[Row]:
     return list({row[:2]: row for row in found.values()}.values())
 
 
-def values_for(name: str, draw: st.DataObject) -> dict[str, Any]:
-    """Inside values for the parameters of a query, cursors aside."""
-    strategies: dict[str, st.SearchStrategy[Any]] = {
-        "board": st.just(HOME),
-        "limit": st.integers(1, 12),
-        "since": FEW.map(lambda number: NOW + number * 1_000_000),
-        "stages": st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple),
-        "owner": st.none() | st.sampled_from(OWNERS),
-        "stage": st.none() | st.integers(0, 3),
-        "least": FEW,
-        "id": st.integers(0, 30),
-        "code": FEW.map(abs),
-        "name": st.sampled_from("abcdefg"),
-    }
-    params = CONTRACT.plan.query(name).params
-    return {part.name: draw.draw(strategies[part.name]) for part in params if part.type.kind != "cursor"}
+STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
+    "board": st.just(HOME),
+    "limit": st.integers(1, 12),
+    "since": FEW.map(lambda number: NOW + number * 1_000_000),
+    "stages": st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple),
+    "owner": st.none() | st.sampled_from(OWNERS),
+    "stage": st.none() | st.integers(0, 3),
+    "least": FEW,
+    "id": st.integers(0, 30),
+    "code": FEW.map(abs),
+    "name": st.sampled_from("abcdefg"),
+}
 
 
-def on_the_wire(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    kinds = {part.name: part.type for part in CONTRACT.plan.query(name).params}
+def on_the_wire(contract: Contract, name: str, values: dict[str, Any]) -> dict[str, Any]:
+    kinds = {part.name: part.type for part in contract.plan.query(name).params}
     return {
-        part: value if kinds[part].kind == "limit" else encode(kinds[part], value, CONTRACT.plan)
+        part: value if kinds[part].kind == "limit" else encode(kinds[part], value, contract.plan)
         for part, value in values.items()
     }
 
 
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
 @pytest.mark.parametrize("name", [query.name for query in boards_plan().queries])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@SETTINGS
 @given(data=st.data())
 def test_a_query_answers_as_its_twin(files: list[Store], name: str, data: st.DataObject) -> None:
-    cards, tags = Rows("Card", {}), Rows("Tag", {})
-    for store in files:
-        step(clear(store))
-    cards.change(files, data.draw(st.lists(CARDS, max_size=40)), [])
-    tags.change(files, unlike_codes(data.draw(st.lists(TAGS, max_size=8))), [])
-    values = values_for(name, data)
+    params = CONTRACT.plan.query(name).params
+    values = {part.name: data.draw(STRATEGIES[part.name]) for part in params if part.type.kind != "cursor"}
+    agree(files, CONTRACT, name, values, data)
+
+
+@settings(SETTINGS, max_examples=60)
+@given(data=st.data(), asked=queries())
+def test_any_query_that_compiles_answers_as_its_twin(files: list[Store], asked: Query, data: st.DataObject) -> None:
+    plan = with_indexes(asked.text)
+    assume(plan is not None)
+    assert plan is not None
+    values = {name: data.draw(strategy) for name, strategy in asked.values.items()}
+    agree(files, Contract(plan), "Any", {"board": HOME, "limit": data.draw(st.integers(1, 9))} | values, data)
+
+
+def agree(stores: list[Store], contract: Contract, name: str, values: dict[str, Any], data: st.DataObject) -> None:
+    """Ask page after page of the twin and of the stores, while rows come and go."""
+    cards, tags = Rows(contract, "Card", {}), Rows(contract, "Tag", {})
+    for store in stores:
+        step(prepare(store, contract))
+    cards.change(stores, data.draw(st.lists(CARDS, max_size=40)), [])
+    tags.change(stores, unlike_codes(data.draw(st.lists(TAGS, max_size=8))), [])
     cursors: list[dict[str, Any]] = [{}, {}]
-    asking = Asking(CONTRACT.plan, name, {}, values, NOW)
+    asking = Asking(contract.plan, name, {}, values, NOW)
     cursor_of = {binding.name: binding.cursor for binding in asking.query.bindings if binding.cursor}
+    nexts = {part.binding: part.name for part in asking.query.payload if part.is_cursor}
     for _ in range(4):
         asking.rows = {"Card": cards.dicts(), "Tag": tags.dicts()}
-        outcome, payload = asking.answer()
-        for number, store in enumerate(files):
-            wire = on_the_wire(name, values) | cursors[number]
-            found = json.loads(step(run_query(store, CONTRACT, CALLER, name, wire)))
-            nexts = {part.binding: part.name for part in asking.query.payload if part.is_cursor}
+        answer = asking.answer()
+        for number, store in enumerate(stores):
+            wire = on_the_wire(contract, name, values) | cursors[number]
+            found = json.loads(step(run_query(store, contract, CALLER, name, wire)))
             cursors[number] = {
-                cursor_of[binding]: found["payload"][shown] for binding, shown in nexts.items() if binding in cursor_of
+                cursor_of[binding]: found["payload"].get(shown)
+                for binding, shown in nexts.items()
+                if binding in cursor_of
             }
             for shown in nexts.values():
-                found["payload"][shown] = found["payload"][shown] is not None
-            assert (found["outcome"], found["payload"]) == (outcome, payload)
+                if shown in found["payload"]:
+                    found["payload"][shown] = found["payload"][shown] is not None
+            assert (found["outcome"], found["payload"]) == answer
         asking.behind = {binding: page.last for binding in cursor_of if (page := asking.found[binding]).last}
         if len(asking.behind) < len(cursor_of) or not cursor_of:
             break
-        put = data.draw(st.lists(CARDS, max_size=5))
-        last = [
-            row
-            for row in cards.by_key.values()
-            if any(row[1] == page["id"] for page in asking.behind.values() if "id" in page)
-        ]
-        cards.change(files, put, last if data.draw(st.booleans()) else data.draw(st.lists(CARDS, max_size=3)))
+        gone = data.draw(st.lists(CARDS, max_size=3))
+        if data.draw(st.booleans()):
+            ends = {page.get("id") for page in asking.behind.values()}
+            gone += [row for row in cards.by_key.values() if row[1] in ends]
+        cards.change(stores, data.draw(st.lists(CARDS, max_size=5)), gone)
 
 
-async def clear(store: Store) -> None:
-    """Take all rows out."""
-    for entity, table in CONTRACT.tables.items():
+async def prepare(store: Store, contract: Contract) -> None:
+    """Take all rows out, and make the indexes of the contract."""
+    async with store.transaction() as transaction:
+        await transaction.prepare(list(contract.tables.values()))
+    for entity, table in contract.tables.items():
         async with store.snapshot() as reader:
             rows = await reader.scan(Scan(table, None, (), limit=10_000))
-        await put_rows(store, CONTRACT, entity, [], rows)
+        await put_rows(store, contract, entity, [], rows)
