@@ -20,6 +20,7 @@ ADDRESSES = (
     "/v1/admin/capabilities",
     "/v1/admin/deploy",
     "/v1/admin/capabilities/x/revoke",
+    "/v1/admin/queries/DueWork/explain",
 )
 GOOD_BODY = json.dumps({"input": new_work()}).encode()
 
