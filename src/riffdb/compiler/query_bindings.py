@@ -66,7 +66,7 @@ class Binding:
         take = 1 if statement.kind in ("one", "maybe") else self.take()
         has_columns = self.has_columns(entity)
         cursor = self.cursor()
-        if where is None or order is None:
+        if where is None or order is None or not has_columns:
             return None
         whole = Part(statement.where, where)
         if not self.has_values(whole):
@@ -76,7 +76,7 @@ class Binding:
         if not self.is_free_of_calculations(question, entity) or partition is None:
             return None
         ways = self.ways(question, entity)
-        if ways is None or take is None or cursor is None or not has_columns:
+        if ways is None or take is None or cursor is None:
             return None
         return BindingPlan(
             name=statement.name.text,
