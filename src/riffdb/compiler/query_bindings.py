@@ -290,7 +290,7 @@ class Binding:
         """What the binding asks of the entity's indexes."""
         statement = self.statement
         wished: tuple[Ordering, ...] = ()
-        if statement.of is not None and statement.kind in ("min", "max"):
+        if statement.of is not None and statement.kind in ("min", "max") and statement.of.text in entity.plan.types:
             wished = ((statement.of.text, statement.kind == "max"),)
         is_single = statement.kind in ("one", "maybe")
         return Question(entity.plan, self.reading.draft.enums, where, order, is_single, wished)
