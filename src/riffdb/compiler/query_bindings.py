@@ -147,8 +147,19 @@ class Binding:
         """Whether what an aggregate is of, or counted by, is a column that it takes."""
         statement = self.statement
         is_of = statement.of is None or self.is_folded(statement.of, entity)
-        is_by = statement.by is None or self.column(statement.by, entity, "counted by") is not None
+        is_by = statement.by is None or self.is_counted_by(statement.by, entity)
         return is_of and is_by
+
+    def is_counted_by(self, name: Name, entity: EntityDraft) -> bool:
+        """Whether rows are counted by the column, whose value stands beside the number, which is called `n`."""
+        if self.column(name, entity, "counted by") is None:
+            return False
+        if name.text != "n":
+            return True
+        message = "the number of rows is called `n` in the answer, so they cannot be counted by a field of that name"
+        help = f"add a computed field with another name to `{entity.plan.name}`, and count by it"
+        self.collector.error("RDB-C606", message, name.span, help=help)
+        return False
 
     def column(self, name: Name, entity: EntityDraft, verb: str) -> Type | None:
         """The type of a column that an aggregate reads; None after a diagnostic."""
