@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from riffdb.core.limits import WATCH_RING_CHANGES_MAX, WATCHES_MAX
+from riffdb.core.values import timestamp_text
 from riffdb.database.callers import Caller
 from riffdb.database.differing import apply_steps
+from riffdb.database.horizons import horizon_seconds
+from riffdb.database.reading import admit_query
 from riffdb.database.watching import Watch, WatchEvent
 from tests.conformance.databases import (
     LOCAL,
@@ -21,6 +24,7 @@ from tests.conformance.databases import (
     Place,
     account,
     changed_ledger,
+    plan_of,
     work,
 )
 
@@ -386,11 +390,91 @@ def test_closing_the_database_ends_watches_with_an_error(ledger: Place) -> None:
 
 
 def test_time_alone_changes_an_answer(queue: Place) -> None:
-    queue.command("CreateWork", **work("k", due_at="2027-01-15T09:00:00Z"))
+    queue.command("CreateWork", **work("k", due_at="2027-01-15T08:00:01Z"))
     reader = Reading(queue, LOCAL, "DueWork", {"organization_id": ORGANIZATION}, None)
     reader.take()
     assert reader.payload == {"items": []}
-    queue.now = START + 3_600 * SECOND
+    queue.now = START + SECOND
     (step,) = reader.take()["changes"]
     assert (step["op"], reader.kinds) == ("insert", ["snapshot", "change"])
     reader.watch.close()
+
+
+TIMED = """
+contract Timed version 1 {
+  entity Item {
+    key (owner: uuid, number: u64)
+    field at: timestamp
+    index by_time (owner, at)
+    index by_time_down (owner, at desc)
+  }
+  command Put {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input at: timestamp
+    idempotency_key request_key
+    create Item(owner, number) as item else Exists {}
+    set item.at = at
+    return Done {}
+  }
+}
+query Until($owner: uuid) {
+  many items from Item where owner == $owner && at <= tx.time order by at take 10
+  return Found { items: items { number } }
+}
+query Before($owner: uuid) {
+  many items from Item where owner == $owner && at < tx.time order by at desc take 10
+  return Found { items: items { number } }
+}
+query From($owner: uuid) {
+  many items from Item where owner == $owner && at >= tx.time order by at take 10
+  return Found { items: items { number } }
+}
+query After($owner: uuid) {
+  count items from Item where owner == $owner && at > tx.time take 100
+  return Found { number: items }
+}
+query Between($owner: uuid, $first: timestamp) {
+  many items from Item where owner == $owner && at >= $first && at < tx.time order by at take 10
+  return Found { items: items { number } }
+}
+query Told($owner: uuid) {
+  many items from Item where owner == $owner order by at take 10
+  return Found { items: items { number }, now: tx.time }
+}
+query Plain($owner: uuid) {
+  many items from Item where owner == $owner order by at take 10
+  return Found { items: items { number } }
+}
+"""
+MICROSECOND = 0.000_001
+
+
+def horizon(place: Place, name: str, **values: object) -> float | None:
+    """After how long the query must be read again."""
+    asked = admit_query(place.store, place.database.contract, LOCAL, name, {"owner": ORGANIZATION} | values)
+    return place.read(lambda reader: horizon_seconds(reader, asked, place.now))
+
+
+def test_the_next_instant_at_which_a_timestamp_passes_is_known(empty: Place) -> None:
+    empty.deploy(plan_of(TIMED, "timed"))
+    for number, seconds in enumerate((-3, 5, 7)):
+        at = timestamp_text(START + seconds * SECOND)
+        empty.command("Put", **account(f"k{number}", number, at=at))
+    empty.now = START
+    assert horizon(empty, "Plain") is None
+    assert horizon(empty, "Until") == 5
+    assert horizon(empty, "Before") == 5 + MICROSECOND
+    assert horizon(empty, "From") == 5 + MICROSECOND
+    assert horizon(empty, "After") == 5
+    assert horizon(empty, "Between", first=timestamp_text(START - 9 * SECOND)) == 5 + MICROSECOND
+    assert horizon(empty, "Between", first=timestamp_text(START + 6 * SECOND)) == 7 + MICROSECOND
+    assert horizon(empty, "Told") == 1, "the time itself is in the answer"
+    assert horizon(empty, "Until", owner=OTHER) == 60, "there is nothing to wait for, but clocks are set"
+    empty.now = START + 5 * SECOND
+    assert horizon(empty, "Until") == 2
+    assert horizon(empty, "From") == 1, "a microsecond later, but never twice within a second"
+    assert horizon(empty, "After") == 2
+    empty.now = START + 8 * SECOND
+    assert [horizon(empty, name) for name in ("Until", "Before", "From", "After")] == [60] * 4

@@ -26,6 +26,8 @@ from riffdb.core.limits import (
     WATCH_RING_CHANGES_MAX,
     WATCHES_MAX,
 )
+from riffdb.core.types import TIMESTAMP
+from riffdb.core.values import decoder
 from riffdb.database.callers import Caller, check_query, check_token
 from riffdb.database.contracts import Contract
 from riffdb.database.differing import steps_between
@@ -49,6 +51,7 @@ class WatchEvent:
 CONTENTION_SECONDS = 0.05
 """How long a watch waits when a deployment was in its way."""
 
+_TIME = decoder(TIMESTAMP, {})
 _PING = WatchEvent("ping", "", b"{}")
 
 
@@ -121,8 +124,9 @@ class Group:
             asked = self.asked
             async with store.snapshot() as reader:
                 raw = await read_answer(reader, asked, None)
-            self._take(raw)
-            seconds = horizon_seconds(asked)
+                answer = msgspec.json.decode(raw)
+                seconds = await horizon_seconds(reader, asked, _TIME(answer["as_of"]["time"], "time"))
+            self._take(raw, answer)
             self._due = None if seconds is None else monotonic() + seconds
             is_done = True
         finally:
@@ -156,8 +160,7 @@ class Group:
     def _id(self, number: int) -> str:
         return f"{self.token}-{number}"
 
-    def _take(self, raw: bytes) -> None:
-        answer = msgspec.json.decode(raw)
+    def _take(self, raw: bytes, answer: dict[str, Any]) -> None:
         before = self._answer
         if before and (before["outcome"], before["payload"]) == (answer["outcome"], answer["payload"]):
             with self._mutex:
