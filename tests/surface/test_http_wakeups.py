@@ -10,7 +10,7 @@ import pytest
 
 from tests.surface.http_server import TIMEOUT_SECONDS, HttpServer, new_work, running
 from tests.surface.long_polls import answer, ask, cpu_seconds, until
-from tests.surface.processes import Server, deployed
+from tests.surface.processes import Deployment, Server, deployed
 
 PATH = "/v1/wakeup"
 IDLE_POLLS = 200
@@ -122,6 +122,16 @@ def window(server: Server, token: str, seconds: float) -> None:
         assert answer(connection) == {"generation": "0"}
 
 
+def check_idle(deployment: Deployment, server: Server) -> None:
+    """For a while the server writes nothing and takes no processor."""
+    files = [deployment.file, Path(f"{deployment.file}-wal")]
+    before = [(file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    taken = cpu_seconds(server.process.pid)
+    window(server, deployment.operator, 2)
+    assert cpu_seconds(server.process.pid) - taken < 2 * CPU_SHARE_MAX
+    assert [(file.stat().st_size, file.stat().st_mtime_ns) for file in files] == before
+
+
 def test_idle_long_polls_write_nothing_and_take_no_processor(tmp_path: Path) -> None:
     with deployed(tmp_path) as deployment, deployment.serving() as server:
         organization = str(uuid4())
@@ -129,11 +139,17 @@ def test_idle_long_polls_write_nothing_and_take_no_processor(tmp_path: Path) -> 
             idle(server, deployment.operator, organization) as connections,
             server.client(deployment.operator) as client,
         ):
-            files = [deployment.file, Path(f"{deployment.file}-wal")]
-            before = [(file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-            taken = cpu_seconds(server.process.pid)
-            window(server, deployment.operator, 2)
-            assert cpu_seconds(server.process.pid) - taken < 2 * CPU_SHARE_MAX
-            assert [(file.stat().st_size, file.stat().st_mtime_ns) for file in files] == before
+            check_idle(deployment, server)
             assert client.command("CreateWork", new_work(organization_id=organization)).status == 200
             assert [answer(connection) for connection in connections] == [{"generation": "1"}] * IDLE_POLLS
+
+
+def test_idle_watches_write_nothing_and_take_no_processor(tmp_path: Path) -> None:
+    with deployed(tmp_path) as deployment, deployment.serving() as server, ExitStack() as stack:
+        for _ in range(IDLE_POLLS):
+            connection = stack.enter_context(server.socket())
+            params = {"params": {"organization_id": str(uuid4())}}
+            ask(connection, "/v1/queries/DueWork/watch", deployment.operator, params)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        window(server, deployment.operator, 0.5)
+        check_idle(deployment, server)
