@@ -63,6 +63,16 @@ class Reading:
             self.payload = document["payload"]
         return document
 
+    def take_outcome(self) -> dict[str, Any]:
+        """The next event's document, a change to another outcome."""
+        event = self.place.run(self.watch.next())
+        assert event is not None
+        assert event.kind == "change"
+        document: dict[str, Any] = json.loads(event.data)
+        assert "changes" not in document
+        self.payload = document["payload"]
+        return document
+
     def is_silent(self) -> bool:
         """Whether there is nothing more to tell just now."""
 
@@ -478,3 +488,117 @@ def test_the_next_instant_at_which_a_timestamp_passes_is_known(empty: Place) -> 
     assert horizon(empty, "After") == 2
     empty.now = START + 8 * SECOND
     assert [horizon(empty, name) for name in ("Until", "Before", "From", "After")] == [60] * 4
+
+
+FORMS = """
+contract Forms version 1 {
+  enum Kind { Old, New }
+  entity Item {
+    key (owner: uuid, number: u64)
+    field kind: Kind
+    field size: u64
+    index by_kind (owner, kind)
+  }
+  entity Other { key (owner: uuid, number: u64) field size: u64 }
+  command Put {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input kind: Kind = Kind.Old
+    input size: u64 = 1
+    idempotency_key request_key
+    init_or_mutate Item(owner, number) as item initialize { kind: kind, size: size }
+    set item.kind = kind
+    set item.size = size
+    return Done {}
+  }
+  command Drop {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    idempotency_key request_key
+    delete Item(owner, number) as item else Missing {}
+    return Dropped {}
+  }
+  command PutOther {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    idempotency_key request_key
+    create Other(owner, number) as other else Exists {}
+    set other.size = 1
+    return Done {}
+  }
+}
+query One($owner: uuid) {
+  one item from Item where owner == $owner && number == 1 else Nothing {}
+  return Found { item: item { size } }
+}
+query Whole($owner: uuid, $page: optional<cursor> = null) {
+  maybe first from Item where owner == $owner && number == 1
+  many items from Item where owner == $owner order by number take 2 after $page
+  count total from Item where owner == $owner take 100
+  sum size of size from Item where owner == $owner take 100
+  count kinds from Item where owner == $owner by kind take 100
+  return Found {
+    first: first { size }, items: items { number }, next: items.next, total: total, size: size, kinds: kinds
+  }
+}
+"""
+
+
+def steps(told: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The steps of a change, in short."""
+    return [(step["path"], step["op"], step.get("index"), step["value"]) for step in told["changes"]]
+
+
+def test_a_row_that_comes_and_goes_is_another_outcome(empty: Place) -> None:
+    empty.deploy(plan_of(FORMS, "forms"))
+    with reading(empty, name="One") as reader:
+        assert reader.take()["outcome"] == "Nothing"
+        empty.command("Put", **account("a", 1, size=3))
+        told = reader.take_outcome()
+        assert (told["outcome"], told["payload"]) == ("Found", {"item": {"size": "3"}})
+        empty.command("Put", **account("b", 1, size=4))
+        assert steps(reader.take()) == [("item", "set", None, {"size": "4"})]
+        empty.command("Drop", **account("c", 1))
+        told = reader.take_outcome()
+        assert (told["outcome"], told["payload"]) == ("Nothing", {})
+        empty.command("PutOther", **account("d", 1))
+        assert reader.is_silent()
+        assert empty.database.watches.evaluations == 4
+
+
+def test_every_form_of_a_value_changes_by_its_own_steps(empty: Place) -> None:
+    empty.deploy(plan_of(FORMS, "forms"))
+
+    def asked() -> Any:
+        return json.loads(empty.run(empty.database.query(LOCAL, "Whole", {"owner": ORGANIZATION})))["payload"]
+
+    with reading(empty, name="Whole") as reader:
+        reader.take()
+        assert reader.payload == asked()
+        empty.command("Put", **account("a", 2))
+        assert steps(reader.take()) == [
+            ("items", "insert", 0, {"number": "2"}),
+            ("total", "set", None, "1"),
+            ("size", "set", None, "1"),
+            ("kinds", "insert", 0, {"kind": "Old", "n": "1"}),
+        ]
+        empty.command("Put", **account("b", 1, size=5, kind="New"))
+        told = {step[0]: step[1:] for step in steps(reader.take())}
+        assert told["first"] == ("set", None, {"size": "5"})
+        assert told["kinds"] == ("insert", 1, {"kind": "New", "n": "1"})
+        empty.command("Put", **account("c", 3))
+        told = {step[0]: step[1:] for step in steps(reader.take())}
+        assert told.keys() == {"next", "total", "size", "kinds"}, "the page is the same, and something follows it now"
+        assert told["kinds"] == ("replace", 0, {"kind": "Old", "n": "2"})
+        assert reader.payload == asked()
+        with reading(empty, name="Whole", page=reader.payload["next"]) as second:
+            second.take()
+            assert second.payload["items"] == [{"number": "3"}]
+            empty.command("Drop", **account("d", 1))
+            for each in (reader, second):
+                each.take()
+            assert second.payload["items"] == [{"number": "3"}]
+        assert reader.payload == asked()
