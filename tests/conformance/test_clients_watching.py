@@ -83,7 +83,7 @@ def opened(kind: str, url: str) -> Iterator[Way]:
             yield way
             way.call("close")
         else:
-            with running(step(open_store(url)), plan=queue_plan()) as here:
+            with running(step(open_store(url)), plan=queue_plan(), heartbeat_seconds=1_000) as here:
                 connect = riffdb.aio.connect if "aio" in kind else riffdb.connect
                 way = Way(connect(here.server.url, here.server.operator), here.server.database, runner, here.server.url)
                 yield way
@@ -158,7 +158,8 @@ def test_leaving_the_loop_ends_the_watch(way: Way) -> None:
     way.until(lambda: way.database.watches.open == 0)
 
 
-def test_closing_ends_a_loop_that_waits(way: Way) -> None:
+def test_closing_ends_a_loop_that_waits(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riffdb.client.blocking.SILENCE_SECONDS_MAX", 1_000)
     updates = way.watch()
     assert way.wait(updates.next()).kind == "snapshot"
     if isinstance(way.client, Client):

@@ -219,13 +219,14 @@ def test_one_commit_wakes_those_of_its_partition_alone(server: HttpServer) -> No
         assert before == 10
 
 
-def test_a_client_that_goes_frees_its_watch(server: HttpServer) -> None:
-    with ExitStack() as stack:
-        for _ in range(20):
-            stack.enter_context(watch(server, str(uuid4()))).take("snapshot")
-        assert server.database.watches.open == 20
-    until(lambda: server.database.watches.open == 0)
-    assert server.database.wakeups.waiting == 0
+def test_a_client_that_goes_frees_its_watch_at_once() -> None:
+    with running(heartbeat_seconds=1_000) as here:
+        with ExitStack() as stack:
+            for _ in range(20):
+                stack.enter_context(watch(here.server, str(uuid4()))).take("snapshot")
+            assert here.server.database.watches.open == 20
+        until(lambda: here.server.database.watches.open == 0)
+        assert here.server.database.wakeups.waiting == 0
 
 
 def test_a_stop_ends_streams_in_peace() -> None:
