@@ -1,6 +1,7 @@
 """`make bench`: durable commands a second through `db.command`, beside the bare statements that write the same rows.
 
-How long contracts take to compile is measured beside it, and what `bench_consumers` and `bench_discovery` have.
+How long contracts take to compile is measured beside it, and what `bench_consumers`, `bench_watching` and
+`bench_discovery` have.
 
 One run measures everything in turn, round by round, so that a machine whose speed drifts shifts all figures alike;
 quote medians and ratios. A round claims items with `ClaimWork` from 1, 8 and 32 threads, then replays the very rows
@@ -35,6 +36,7 @@ from riffdb.compiler import compile as compile_sources
 from riffdb.core.spans import Source
 from tools.bench_consumers import IDLE_POLLS, measure_consumers, measure_idle_polls
 from tools.bench_discovery import measure_discovery
+from tools.bench_watching import measure_watching
 from tools.large_contracts import large_contract
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -235,7 +237,12 @@ def report_discovery(discovery: Figures, ratios: dict[str, float]) -> None:
 
 
 def report(
-    figures: Figures, compiling: Figures, idle: dict[str, float], discovery: Figures, depth: dict[str, float]
+    figures: Figures,
+    compiling: Figures,
+    idle: dict[str, float],
+    watching: dict[str, float],
+    discovery: Figures,
+    depth: dict[str, float],
 ) -> None:
     """Print the table and keep the figures."""
     print(f"{'series':<36}{'median/s':>10}{'min':>9}{'max':>9}")
@@ -263,6 +270,9 @@ def report(
         print(f"{name:<36}{ratio:>10.2f}")
     processor, written = idle["processor_ms_a_second"], idle["bytes_written"]
     print(f"\n{IDLE_POLLS} idle long polls: {processor:.1f} ms of the processor a second, {written:.0f} bytes written")
+    print("\nmilliseconds from sending a command to its change at")
+    for name, figure in watching.items():
+        print(f"{name:<54}{figure:>10.1f}")
     report_discovery(discovery, depth)
     RESULTS.parent.mkdir(exist_ok=True)
     facts = {
@@ -273,6 +283,7 @@ def report(
         "compiling_seconds": compiling.rates,
         "ratios": ratios,
         "idle_polls": idle,
+        "watching_milliseconds": watching,
         "discovery_seconds": discovery.rates,
         "discovery_ratios": depth,
     }
@@ -290,8 +301,9 @@ def main() -> None:
             measure_compiling(compiling, Path(folder))
             print(f"round {number} of {ROUNDS} done", flush=True)
         idle = measure_idle_polls(Path(folder), APPLICATION)
+        watching = measure_watching(Path(folder), APPLICATION)
         depth = measure_discovery(discovery.add, Path(folder), APPLICATION)
-    report(figures, compiling, idle, discovery, depth)
+    report(figures, compiling, idle, watching, discovery, depth)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,10 @@ class SuspendingExchange:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(headers=self._headers)
+            self._session = aiohttp.ClientSession(
+                headers=self._headers,
+                connector=aiohttp.TCPConnector(limit=0),  # a watch takes one for as long as it lasts
+            )
         return self._session
 
 
