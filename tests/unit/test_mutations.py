@@ -191,6 +191,7 @@ HOSTILE = {
     "conditions in conditions": _in_a_require("(if " * 20_000),
     "a chain of operators": _in_a_require(" && ".join(["true"] * 100_000)),
     "a chain of comparisons": _in_a_require(" < ".join(["1"] * 100_000)),
+    "a hundred thousand values to compare with": _in_a_require(f"1 in ({', '.join(str(n) for n in range(100_000))})"),
     "one name 20,000 times": f"contract A version 1 {{ {'enum State { A } ' * 20_000} }}",
     "20,000 names that nothing declares": f"role R {{ command {', '.join(f'C{n}' for n in range(20_000))} }}",
     "NUL": "contract A version 1 {\0 entity\0 E { key (a: u64) } }",

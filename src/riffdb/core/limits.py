@@ -6,6 +6,8 @@ Each has one meaning and one error; what is over a limit is refused, never cut.
 SOURCE_BYTES_MAX = 1 << 20
 NESTING_MAX = 32
 EXPRESSION_OPERATORS_MAX = 128
+OPTIONS_MAX = 1_000
+"""Values of one `in (…)`."""
 ENTITY_MEMBERS_MAX = 1_000
 COMMAND_INPUTS_MAX = 1_000
 COMMAND_STATEMENTS_MAX = 1_000

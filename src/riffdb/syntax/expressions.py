@@ -10,7 +10,7 @@ from typing import Literal, cast
 import msgspec
 
 from riffdb.core.diagnostics import Edit, Fix
-from riffdb.core.limits import EXPRESSION_OPERATORS_MAX
+from riffdb.core.limits import EXPRESSION_OPERATORS_MAX, OPTIONS_MAX
 from riffdb.core.spans import Span
 from riffdb.syntax.cursor import Cursor
 from riffdb.syntax.position import BrokenItemError
@@ -184,7 +184,12 @@ def _options(cursor: Cursor) -> tuple[Expr, ...] | ParamExpr:
     if cursor.kinds[cursor.index] == "param":
         return param(cursor)
     cursor.expect("(")
-    return exprs(cursor)
+    found = exprs(cursor)
+    if len(found) > OPTIONS_MAX:
+        message = f"more than {OPTIONS_MAX:,} values in one `in (…)`"
+        remedy = "keep them as rows of an entity, or compare with a list parameter"
+        cursor.report("RDB-C017", message, found[OPTIONS_MAX].span, remedy=remedy)
+    return found[:OPTIONS_MAX]
 
 
 def exprs(cursor: Cursor, *, combined: bool = False) -> tuple[Expr, ...]:
