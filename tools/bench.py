@@ -34,6 +34,7 @@ import riffdb
 import riffdb.aio
 from riffdb.compiler import compile as compile_sources
 from riffdb.core.spans import Source
+from riffdb.storage.sqlite.connections import checksum_vfs
 from tools.bench_consumers import IDLE_POLLS, measure_consumers, measure_idle_polls
 from tools.bench_discovery import measure_discovery
 from tools.bench_watching import measure_watching
@@ -156,7 +157,7 @@ def positions(path: Path) -> int:
 
 def bare(path: Path, rows: Written, items: Sequence[UUID], batch: int) -> float:
     """Seconds for writing the same rows with apsw alone, `batch` commands a flush."""
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path), vfs=checksum_vfs())) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         columns = [row[1] for row in connection.execute("PRAGMA table_info(work_item)")]
         marks = ",".join("?" * len(rows.commits[0]))

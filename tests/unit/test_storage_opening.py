@@ -21,6 +21,7 @@ from riffdb.core.records import Batch
 from riffdb.core.stepping import step
 from riffdb.storage import open_store
 from riffdb.storage.protocol import Store
+from riffdb.storage.sqlite.connections import checksum_vfs
 from tests.conformance.stores import head, place_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -156,7 +157,7 @@ def test_a_newer_format_is_told_and_left_as_it_is(path: Path) -> None:
     path.write_bytes(content)
     code, message = refusal(path)
     assert code == "RDB-E-USAGE"
-    assert "was written by a newer version of RiffDB (format 7, this one knows 3)" in message
+    assert "was written by a newer version of RiffDB (format 7, this one knows 4)" in message
     assert path.read_bytes() == content
 
 
@@ -167,7 +168,7 @@ def test_a_format_from_before_the_first_release_is_told_and_left_as_it_is(path: 
     path.write_bytes(content)
     code, message = refusal(path)
     assert code == "RDB-E-USAGE"
-    assert f"was written before the first release of RiffDB (format {number}, this one knows 3)" in message
+    assert f"was written before the first release of RiffDB (format {number}, this one knows 4)" in message
     assert path.read_bytes() == content
 
 
@@ -191,6 +192,49 @@ def test_a_damaged_file_is_told(path: Path, start: int, end: int) -> None:
     assert "damaged" in message
 
 
+PAGE = 4_096
+
+
+def damages(path: Path) -> str:
+    """What is found to be wrong with the file, by whoever finds it first."""
+
+    async def look(store: Store) -> str:
+        try:
+            async with store.snapshot() as reader:
+                return "; ".join(await reader.damages())
+        finally:
+            await store.close()
+
+    try:
+        return step(look(opened(path)))
+    except RiffError as error:
+        return f"{error.code} {error.message}"
+
+
+def test_a_flipped_bit_of_any_page_is_found(path: Path) -> None:
+    assert damages(path) == ""
+    content = path.read_bytes()
+    for page in range(len(content) // PAGE):
+        place = page * PAGE + (997 * (page + 1)) % PAGE
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (page % 8)
+        path.write_bytes(damaged)
+        assert damages(path), place
+
+
+def test_a_page_that_was_written_without_its_checksum_is_found(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE riffdb_head SET sequence = 2")
+    connection.close()
+    assert "does not match its checksum" in damages(path)
+
+
+def test_other_users_of_sqlite_keep_their_vfs(path: Path) -> None:
+    step(opened(path).close())
+    assert apsw.Connection(":memory:").vfsname("main") != checksum_vfs()
+    assert apsw.vfs_names()[0] != checksum_vfs()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -203,7 +247,7 @@ def test_a_damaged_file_is_told(path: Path, start: int, end: int) -> None:
     ],
 )
 def test_changed_tables_of_the_store_are_told(path: Path, change: str) -> None:
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=checksum_vfs())
     connection.execute(change)
     connection.close()
     code, message = refusal(path)

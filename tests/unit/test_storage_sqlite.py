@@ -84,7 +84,7 @@ def test_the_layout_of_a_file_is_the_one_of_its_format(place: Place, tmp_path: P
     made = [text for (text,) in other.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
     assert made == [*statements.LAYOUT, *ENTITY_SQL.replace("\nCREATE", "\0CREATE").split("\0")]
     assert [other.pragma(name) for name in ("user_version", "application_id", "page_size", "journal_mode")] == [
-        3,
+        4,
         0x52694646,
         4096,
         "wal",
@@ -276,8 +276,17 @@ class FaultyDisk(apsw.VFS):
 @pytest.fixture
 def disk() -> Iterator[FaultyDisk]:
     found = FaultyDisk()
+    _put_checksums_above()
     yield found
     found.unregister()
+    _put_checksums_above()
+
+
+def _put_checksums_above() -> None:
+    """Let checksums be written to what is the default VFS now."""
+    apsw.unregister_vfs(connections.checksum_vfs())
+    connections.checksum_vfs.cache_clear()
+    connections.checksum_vfs()
 
 
 @pytest.fixture

@@ -192,6 +192,10 @@ class MemoryReader(View):
     async def contracts(self) -> list[DeployedContract]:
         return list(self._state.contracts)
 
+    @served
+    async def damages(self) -> list[str]:
+        return []
+
 
 class MemorySnapshot(MemoryReader):
     """One consistent view: the state at its beginning."""

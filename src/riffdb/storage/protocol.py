@@ -109,6 +109,11 @@ class Reader(Protocol):
         """All deployed contracts, oldest first."""
         ...
 
+    async def damages(self) -> list[str]:
+        """What is wrong with the store's own structures, such as an index that disagrees with its table; they are read
+        whole. What cannot be read at all is `RDB-E-STORAGE`, and the store serves nothing more."""
+        ...
+
 
 class Transaction(Reader, Protocol):
     """The one writer's view: reads see the state that its writes will follow."""

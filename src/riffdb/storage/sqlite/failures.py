@@ -15,6 +15,8 @@ _UNAVAILABLE = (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, a
 
 def reason_of(error: apsw.Error) -> str:
     """What SQLite says, with the name of the extended code where there is one."""
+    if getattr(error, "extendedresult", -1) == apsw.SQLITE_IOERR_DATA:
+        return "a page of the file does not match its checksum"
     name = apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", -1))
     return f"{error} ({name})" if isinstance(name, str) else str(error)
 

@@ -18,7 +18,7 @@ from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import layout_of
 from riffdb.storage.protocol import SECRET_BYTES
 from riffdb.storage.sqlite import statements as sql
-from riffdb.storage.sqlite.connections import open_writer
+from riffdb.storage.sqlite.connections import CHECKSUM_BYTES, checksum_vfs, open_writer
 from riffdb.storage.sqlite.failures import error_of, is_fatal, reason_of
 from riffdb.storage.sqlite.holding import FileHold, lock_path
 from riffdb.storage.sqlite.open_file import OpenFile
@@ -106,6 +106,8 @@ def _check_head(place: str, head: bytes) -> None:
     if head[:16] != _MAGIC or int.from_bytes(head[68:72], "big") != sql.APPLICATION_ID:
         raise RiffError("RDB-E-USAGE", f"{place} is not a RiffDB database; it was left as it is")
     _check_format(place, int.from_bytes(head[60:64], "big"))
+    if head[20] != CHECKSUM_BYTES:
+        raise RiffError("RDB-E-STORAGE", f"{place} is damaged: its pages have no checksums")
 
 
 def _check_format(place: str, found: int) -> None:
@@ -150,10 +152,10 @@ def _remove(path: str) -> None:
 
 
 def _fill(building: str) -> None:
-    connection = apsw.Connection(
-        building, flags=apsw.SQLITE_OPEN_READWRITE
-    )  # no journal file: it is whole or thrown away
+    connection = apsw.Connection(building, flags=apsw.SQLITE_OPEN_READWRITE, vfs=checksum_vfs())
     try:
+        connection.reserve_bytes(None, CHECKSUM_BYTES)
+        # No journal file: it is whole or thrown away.
         connection.execute("PRAGMA page_size = 4096; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL")
         with connection:
             for statement in sql.LAYOUT:

@@ -7,7 +7,7 @@ changes here changes it. The statements are constants, so that each is prepared 
 
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, SecretPart
 
-FORMAT = 3
+FORMAT = 4
 APPLICATION_ID = 0x52694646
 """Bytes 68 to 71 of the file, by which it is known as ours."""
 
@@ -107,6 +107,8 @@ BEGIN_SNAPSHOT = "BEGIN"
 END_SNAPSHOT = "END"
 EXPLAIN = "EXPLAIN QUERY PLAN"
 FIX_SNAPSHOT = "SELECT 1 FROM riffdb_meta LIMIT 1"
+
+INTEGRITY = "PRAGMA integrity_check(20)"
 
 META = "SELECT name, value FROM riffdb_meta"
 ADD_META = "INSERT INTO riffdb_meta (name, value) VALUES (?, ?)"

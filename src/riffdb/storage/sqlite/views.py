@@ -110,6 +110,10 @@ class SqliteReader(View):
     async def contracts(self) -> list[DeployedContract]:
         return [DeployedContract(*row) for row in self._all(sql.CONTRACTS)]
 
+    @served
+    async def damages(self) -> list[str]:
+        return [text for (text,) in self._all(sql.INTEGRITY) if text != "ok"]
+
     def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._cursor.execute(statement, values).fetchall()
 
@@ -150,6 +154,8 @@ class SqliteSnapshot(SqliteReader):
             self._cursor.execute(sql.END_SNAPSHOT)
         except BaseException as fault:
             self._cursor.connection.close(True)
+            if kind is not None and isinstance(fault, apsw.Error):
+                return  # what is being raised ended the transaction too
             if isinstance(fault, apsw.Error):
                 raise self._file.failed(fault) from fault
             raise
