@@ -22,8 +22,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[stores.Pla
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A place with nothing deployed."""
     place = Place(request.param, tmp_path)
-    yield place
-    place.close()
+    try:
+        yield place
+        if not (place.is_tampered or place.is_closed):
+            place.verify()
+    finally:
+        place.close()
 
 
 @pytest.fixture

@@ -161,6 +161,8 @@ class Place:
         self.path = folder / "place.db"
         self.now = START
         self.batches: list[int] = []
+        self.is_tampered = False
+        """Whether a test wrote rows past the database."""
         self.runner = asyncio.Runner()
         self._url = "memory:" if kind == "memory" else f"sqlite:{self.path}"
         self.store = self.run(open_store(self._url, clock=lambda: self.now))
@@ -176,6 +178,20 @@ class Place:
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run on the loop of the place."""
         return self.runner.run(coroutine)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a test has closed the store."""
+        try:
+            self.read(lambda reader: reader.time())
+        except RiffError:
+            return True
+        return False
+
+    def verify(self) -> None:
+        """Hold whatever a test has done against the log of it."""
+        found = self.run(self.database.operations.verify(LOCAL))
+        assert found["ok"], found["first_difference"]
 
     def close(self) -> None:
         """Release the store and end the loop."""
@@ -226,7 +242,8 @@ class Place:
 
     def token(self, role: str = "", **restrictions: Any) -> str:
         """The token of a new capability."""
-        return self.run(self.database.create_capability(LOCAL, role=role, **restrictions)).token
+        wanted: dict[str, Any] = {"role": role} if role else {"operator": True}
+        return str(self.run(self.database.operations.create(LOCAL, **wanted, **restrictions))["token"])
 
     def caller(self, role: str = "", **restrictions: Any) -> Caller:
         """The holder of a new capability."""
@@ -248,6 +265,7 @@ class Place:
 
     def put_revision(self, entity: str, key: tuple[Any, ...], revision: int) -> None:
         """Let the tombstone of a key have that revision, as after countless lives."""
+        self.is_tampered = True
         table = self.database.contract.tombstones[entity]
 
         async def put() -> None:

@@ -288,6 +288,7 @@ def test_a_position_that_is_taken_early_and_committed_late_is_not_skipped(empty:
         empty.command("Place", **order(1, shop))
     assert (consumer.drain(), other.drain()) == (["1:1"], ["1:1"])
     newest = empty.log()[-1]
+    empty.is_tampered = True
 
     async def late() -> list[bytes]:
         async with empty.store.transaction() as transaction:

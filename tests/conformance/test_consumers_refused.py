@@ -169,12 +169,12 @@ def test_only_operators_seek_redrive_and_retire(shop: Place) -> None:
 @pytest.mark.parametrize("is_expired", [False, True])
 def test_a_capability_that_ended_gets_nothing_more(shop: Place, is_expired: bool) -> None:
     place_orders(shop, 1)
-    clerk = shop.caller("Clerk", lifetime_seconds=60)
+    clerk = shop.caller("Clerk", expires_seconds=60)
     Consumer(shop).next()
     if is_expired:
         shop.now += 61_000_000
     else:
-        shop.run(shop.database.revoke_capability(LOCAL, clerk.capability))
+        shop.run(shop.database.operations.revoke(LOCAL, identity=clerk.capability))
     assert answers(shop, clerk, "Orders") == {"RDB-E-UNAUTHENTICATED"}
 
 
@@ -185,7 +185,7 @@ def test_a_capability_that_is_revoked_while_it_waits_is_given_nothing(shop: Plac
     async def waiting() -> object:
         task = asyncio.create_task(clerk.next_call(wait_seconds=30))
         await asyncio.sleep(0)
-        await shop.database.revoke_capability(LOCAL, clerk.caller.capability)
+        await shop.database.operations.revoke(LOCAL, identity=clerk.caller.capability)
         await shop.database.command(LOCAL, "Place", order(1))
         return (await asyncio.gather(task, return_exceptions=True))[0]
 
@@ -200,7 +200,7 @@ def test_a_grant_is_refused_when_the_revocation_stands_before_it_in_the_same_bat
 
     async def both() -> list[Any]:
         # The look of `next` runs up to the door before the revocation is asked for; the door takes both in one batch.
-        revoked = shop.database.revoke_capability(LOCAL, clerk.caller.capability)
+        revoked = shop.database.operations.revoke(LOCAL, identity=clerk.caller.capability)
         found: list[Any] = await asyncio.gather(clerk.next_call(), revoked, return_exceptions=True)
         return found
 

@@ -399,8 +399,8 @@ def test_a_history_tells_who_did_what_and_shows_no_lease(queue: Place) -> None:
     queue.command("ClaimWork", worker, **claim("d", expected_revision=1))
     operator = Caller("x", OPERATOR, "test")
     key = (str(ORGANIZATION), UUID(int=1))
-    entries = queue.run(queue.database.history(operator, "WorkItem", key))
-    assert queue.run(queue.database.history(operator, "work_item", key)) == entries
+    entries = queue.run(queue.database.operations.history(operator, entity="WorkItem", key=key))
+    assert queue.run(queue.database.operations.history(operator, entity="work_item", key=key)) == entries
     told = [(entry["sequence"], entry["command"], entry["outcome"], entry["revision"]) for entry in entries]
     assert told == [("1", "CreateWork", "Created", "1"), ("3", "ClaimWork", "Claimed", "2")]
     assert [entry["principal"] for entry in entries] == ["local:test", "worker"]
@@ -413,14 +413,17 @@ def test_a_history_tells_who_did_what_and_shows_no_lease(queue: Place) -> None:
         ("WorkItem", (key[0], "x"), "RDB-E-INPUT"),
         ("WorkItem", (key[0], UUID(int=3)), "RDB-E-NOT-FOUND"),
     ):
-        assert queue.error_of(queue.database.history(operator, name, values)).code == code
+        assert queue.error_of(queue.database.operations.history(operator, entity=name, key=values)).code == code
 
 
 def test_an_empty_database_says_what_to_do(empty: Place) -> None:
     error = empty.refused("CreateWork", **work("k"))
     assert error.code == "RDB-E-NOT-FOUND"
     assert "riffdb deploy" in error.message
-    assert empty.error_of(empty.database.create_capability(Caller("x", OPERATOR, "test"), role="")).code == error.code
+    assert (
+        empty.error_of(empty.database.operations.create(Caller("x", OPERATOR, "test"), operator=True)).code
+        == error.code
+    )
 
 
 def test_what_was_written_is_there_after_reopening(ledger: Place) -> None:

@@ -478,6 +478,8 @@ def test_a_refused_contract_harms_no_request_beside_it(ledger: Place) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", '{"application":"ledger","contract":"Ledger","version":"1"}', "[" * 9_000])
 def test_a_contract_that_cannot_be_read_is_told(ledger: Place, text: str) -> None:
+    ledger.is_tampered = True
+
     async def spoil() -> None:
         async with ledger.store.transaction() as transaction:
             entry = DeployedContract("ledger", 7, bytes(32), text, ledger.now)

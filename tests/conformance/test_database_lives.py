@@ -251,12 +251,12 @@ def test_lives_within_one_batch(jobs: Place) -> None:
 
 def test_the_history_of_a_key_goes_through_its_lives(jobs: Place) -> None:
     live(jobs, "1")
-    ended = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    ended = jobs.run(jobs.database.operations.history(LOCAL, entity="Job", key=[str(ORGANIZATION), "1"]))
     assert [entry["command"] for entry in ended] == ["Begin", "Claim", "End"]
     assert [entry["revision"] for entry in ended] == ["1", "2", None]
     jobs.now += SECOND
     jobs.command("Begin", **job("again", size=2))
-    begun = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    begun = jobs.run(jobs.database.operations.history(LOCAL, entity="Job", key=[str(ORGANIZATION), "1"]))
     assert begun[:3] == ended
     assert (begun[3]["command"], begun[3]["revision"]) == ("Begin", "4")
     jobs.check_log()
@@ -337,7 +337,7 @@ def test_a_row_that_begins_again_goes_on_from_its_last_life(jobs: Place) -> None
     counted(jobs, "a", by=1, label="x")
     counted(jobs, "b", "Uncount")
     assert counted(jobs, "c", by=1, label="y")["payload"]["counter"]["revision"] == "3"
-    history = jobs.run(jobs.database.history(LOCAL, "Counter", [str(ORGANIZATION), "3"]))
+    history = jobs.run(jobs.database.operations.history(LOCAL, entity="Counter", key=[str(ORGANIZATION), "3"]))
     assert [entry["command"] for entry in history] == ["Count", "Uncount", "Count"]
 
 

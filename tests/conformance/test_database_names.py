@@ -83,5 +83,5 @@ def test_any_word_is_a_name_of_everything(empty: Place, part: int) -> None:
     assert empty.command(names[4], request_key="k", tenant=ORGANIZATION, id=1, **values)["replayed"]
     found = empty.run(empty.database.query(LOCAL, names[4], {"tenant": str(UUID(int=0xA)), fields[0]: 0}))
     assert found.count(b'"') > len(fields)
-    history = empty.run(empty.database.history(LOCAL, names[2], [str(ORGANIZATION), "1"]))
+    history = empty.run(empty.database.operations.history(LOCAL, entity=names[2], key=[str(ORGANIZATION), "1"]))
     assert len(history[0]["changes"]) == len(fields) + 2

@@ -32,6 +32,7 @@ def boards(empty: Place) -> Place:
 
 
 def put(place: Place, *rows: Row, gone: tuple[Row, ...] = ()) -> None:
+    place.is_tampered = True
     place.run(put_rows(place.store, place.database.contract, "Card", rows, gone))
 
 
@@ -46,6 +47,7 @@ def refused(place: Place, name: str, /, **values: object) -> tuple[str, str | No
 
 def pages(place: Place, name: str, cursor: str, **values: object) -> list[list[Any]]:
     """The rows of all pages, from the first to the one that nothing follows."""
+    place.is_tampered = True
     found, text = [], None
     while True:
         payload = ask(place, name, **values, **{cursor: text})["payload"]

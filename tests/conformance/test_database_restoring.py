@@ -63,7 +63,7 @@ def test_a_row_is_put_back_as_it_was(jobs: Place) -> None:
     ended = jobs.command("End", request_key="b", owner=ORGANIZATION, number=1, **held)
     assert ended["payload"]["revision"] == "41"
     jobs.check_log()
-    history = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    history = jobs.run(jobs.database.operations.history(LOCAL, entity="Job", key=[str(ORGANIZATION), "1"]))
     assert [(entry["command"], entry["revision"]) for entry in history] == [("Restore", "40"), ("End", None)]
 
 
@@ -84,7 +84,7 @@ def test_a_row_is_never_behind_the_last_life_of_its_key(jobs: Place) -> None:
     assert restore(jobs, "d", revision="41", lease_fence="11")["outcome"] == "InTheWay"
     again = restore(jobs, "e", revision="41")
     assert (again["outcome"], again["payload"]["revision"]) == ("Restored", "41")
-    begun = jobs.run(jobs.database.history(LOCAL, "Job", [str(ORGANIZATION), "1"]))
+    begun = jobs.run(jobs.database.operations.history(LOCAL, entity="Job", key=[str(ORGANIZATION), "1"]))
     assert [entry["command"] for entry in begun] == ["Restore", "End", "Restore"]
 
 

@@ -129,7 +129,7 @@ def test_a_secret_is_in_its_row_and_beside_the_record_alone(safe: Place) -> None
     ]
     outcomes = [json.loads(answer)["outcome"] for answer in answers]
     assert outcomes == ["Opened", "Exists", "WrongPassword", "Changed", "Touched", "Accounts"]
-    history = safe.run(safe.database.history(LOCAL, "Account", (ORGANIZATION, "ada")))
+    history = safe.run(safe.database.operations.history(LOCAL, entity="Account", key=(ORGANIZATION, "ada")))
     shown = [*answers, *(repr(record).encode() for record in safe.check_log()), repr(history).encode()]
     for text in shown:
         for secret in (FIRST, SECOND, str(PIN)):
@@ -153,7 +153,7 @@ def test_a_record_names_the_secret_fields_that_changed(safe: Place) -> None:
     assert opened["fields"] == {"organization_id": str(ORGANIZATION), "login": "ada", "changes": "0"}
     assert (changed["secret"], changed["fields"]) == (["password"], {"changes": "1"})
     assert (touched["secret"], touched["fields"]) == ([], {"changes": "2"})
-    history = safe.run(safe.database.history(LOCAL, "Account", (ORGANIZATION, "ada")))
+    history = safe.run(safe.database.operations.history(LOCAL, entity="Account", key=(ORGANIZATION, "ada")))
     assert [entry["changes"].get("password") for entry in history] == ["[redacted]", "[redacted]", None]
 
 

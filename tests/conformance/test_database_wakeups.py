@@ -102,10 +102,10 @@ def test_any_capability_may_ask_but_for_its_own_partition_alone(ledger: Place) -
 
 def test_a_capability_that_ends_during_the_wait_learns_nothing(ledger: Place) -> None:
     revoked = ledger.caller("Teller")
-    expiring = ledger.caller("Teller", lifetime_seconds=10)
+    expiring = ledger.caller("Teller", expires_seconds=10)
 
     async def revoke_and_commit() -> None:
-        await ledger.database.revoke_capability(LOCAL, revoked.capability)
+        await ledger.database.operations.revoke(LOCAL, identity=revoked.capability)
         await open_account(ledger, 1)()
 
     error = meanwhile(ledger, ledger.database.wakeup(revoked, ORGANIZATION, 0, 30), revoke_and_commit)

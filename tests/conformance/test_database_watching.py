@@ -293,7 +293,7 @@ def test_a_revocation_ends_a_watch(ledger: Place, in_time: bool) -> None:
         await watch.next()
         task = asyncio.ensure_future(watch.next()) if in_time else None
         await asyncio.sleep(0)
-        await ledger.database.revoke_capability(LOCAL, teller.capability)
+        await ledger.database.operations.revoke(LOCAL, identity=teller.capability)
         await ledger.database.command(LOCAL, "OpenAccount", account("k", balance=1))
         async with asyncio.timeout(HANG_SECONDS):
             await (task or watch.next())
@@ -303,7 +303,7 @@ def test_a_revocation_ends_a_watch(ledger: Place, in_time: bool) -> None:
 
 
 def test_an_expiry_ends_a_watch_with_the_next_event(ledger: Place) -> None:
-    teller = ledger.caller("Teller", lifetime_seconds=10)
+    teller = ledger.caller("Teller", expires_seconds=10)
     watch = ledger.database.watch(teller, "Accounts", {"owner": ORGANIZATION}, heartbeat_seconds=0.01)
     ledger.run(watch.next())
     ledger.now = START + 11 * SECOND

@@ -154,9 +154,14 @@ class Twin:
             graves.pop(bound.key, None)
             return
         del rows[bound.key]
+        left = {name: bound.committed[name] for name in ("revision", "commit")}
+        graves[bound.key] = left | {"fence": self._fence(bound)}
+
+    def _fence(self, bound: Binding) -> int | None:
+        """The fence that a row has as committed; None for one without a lease."""
+        assert bound.committed is not None
         workflow = self.plan.workflow_of(bound.entity.name)
-        fence = bound.committed[workflow.lease.fencing_token] if workflow and workflow.lease else None
-        graves[bound.key] = {name: bound.committed[name] for name in ("revision", "commit")} | {"fence": fence}
+        return bound.committed[workflow.lease.fencing_token] if workflow and workflow.lease else None
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -193,6 +198,9 @@ class Twin:
             name for name in entity.columns if bound.kind != "delete" and (not before or before[name] != after[name])
         ]
         secret = [name for name in names if name in secrets]
+        beside: dict[str, Any] = {"secret": secret} if secrets and bound.kind != "delete" else {}
+        if bound.kind == "delete" and (fence := self._fence(bound)) is not None:
+            beside = {"fence": str(fence)}
         return {
             "entity": entity.name,
             "key": {part.name: encode(part.type, key[part.name], self.plan) for part in entity.key},
@@ -202,4 +210,4 @@ class Twin:
             "fields": {
                 name: encode(entity.types[name], after[name], self.plan) for name in names if name not in secret
             },
-        } | ({"secret": secret} if secrets and bound.kind != "delete" else {})
+        } | beside

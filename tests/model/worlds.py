@@ -69,6 +69,10 @@ class GatheringDoor:
         """A signal that blocks, which nobody waits for."""
         return ThreadSignal()
 
+    async def beside(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Do it at once."""
+        return await work()
+
     def open(self) -> None:
         """Run what waits."""
         waiting, self._waiting = self._waiting, []
@@ -132,6 +136,12 @@ class Side:
 
         return step(run())
 
+    def verify(self) -> str | None:
+        """Where what is kept and the log differ, None if they agree."""
+        found = step(self.database.operations.verify(CALLER))
+        told: str | None = found["first_difference"]
+        return told
+
     def close(self) -> None:
         """Release the store."""
         step(self.store.close())
@@ -169,6 +179,14 @@ class World:
             mutations.append(Mutation(table.name, table.key_of(whole), whole, existed=False))
         for side in self.sides:
             side.seed(mutations)
+        self._is_seeded = bool(mutations)
+
+    def verify(self) -> None:
+        """Hold both stores against their logs, unless they began with rows of which no log tells."""
+        for side in self.sides:
+            difference = None if self._is_seeded else side.verify()
+            if difference is not None:
+                raise DisagreementError(f"the log of {side.kind} disagrees with its rows: {difference}")
 
     def close(self) -> None:
         """Release both stores."""

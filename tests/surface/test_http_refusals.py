@@ -74,7 +74,7 @@ def test_a_token_in_the_url_is_not_looked_at(server: HttpServer, client: HttpCli
 def test_an_expired_token_is_refused() -> None:
     clock = [1_800_000_000_000_000]
     with running(MemoryStore(lambda: clock[0])) as here:
-        token = here.server.token("WorkScheduler", lifetime_seconds=60)
+        token = here.server.token("WorkScheduler", expires_seconds=60)
         clock[0] += 61_000_000
         with here.server.client(token) as client:
             found = problem(client.call("GET", "/v1/contract"), "RDB-E-UNAUTHENTICATED")

@@ -195,10 +195,10 @@ def test_watches_beyond_the_limit_are_told_when_to_come_again() -> None:
 
 
 def test_a_revocation_ends_the_stream_with_its_error(server: HttpServer) -> None:
-    created = server.run(server.database.create_capability(LOCAL, role="WorkScheduler"))
-    with watch(server, str(uuid4()), token=created.token) as stream, server.client() as client:
+    created = server.run(server.database.operations.create(LOCAL, role="WorkScheduler"))
+    with watch(server, str(uuid4()), token=created["token"]) as stream, server.client() as client:
         stream.take("snapshot")
-        assert client.call("POST", f"/v1/admin/capabilities/{created.capability.id}/revoke").status == 200
+        assert client.call("POST", f"/v1/admin/capabilities/{created['id']}/revoke").status == 200
         told = stream.take("error")
         assert (told.data["code"], told.data["status"]) == ("RDB-E-UNAUTHENTICATED", 401)
         assert stream.next() is None

@@ -32,7 +32,11 @@ COMMANDS = {
     "stream": "consume a stream",
     "worker": "work on a schedule's items",
     "history": "show who did what to a row",
-    "capability": "create and revoke capabilities",
+    "get": "show a row, now or as it stood",
+    "log": "show the newest commits",
+    "why": "explain a commit",
+    "verify": "compare everything that is kept with the log",
+    "capability": "create, derive, show and revoke capabilities",
 }
 
 

@@ -1,10 +1,11 @@
-"""`riffdb capability`: create and revoke the tokens by which servers know their callers.
+"""`riffdb capability`: the tokens by which servers know their callers: create, derive, list, show, revoke.
 
-A token is printed once, on stdout, and kept nowhere; its id, which is no secret, is what `revoke` takes. Only operators
-do this: whoever opens the file, or the holder of an operator's capability.
+A token is printed once, on stdout, and kept nowhere; its id, which is no secret, is what `show` and `revoke` take. Only
+operators do this: whoever opens the file, or the holder of an operator's capability. Any holder derives from his own.
 """
 
 import re
+from typing import Any
 
 import click
 
@@ -16,9 +17,9 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _LIFETIME = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 
 
-@click.group("capability", short_help="create and revoke capabilities")
+@click.group("capability", short_help="create, derive, show and revoke capabilities")
 def command() -> None:
-    """Create and revoke capabilities."""
+    """Create, derive, show and revoke capabilities."""
 
 
 @command.command("create")
@@ -47,11 +48,75 @@ def create(
         created = client.create_capability(
             role=role or "", principal=principal, partition=partition, lifetime_seconds=_lifetime_seconds(expires)
         )
+    return _show_created(created, as_json=as_json)
+
+
+@command.command("derive")
+@click.option("--role", metavar="ROLE", help="The role that it grants; for operators.")
+@click.option("--command", "commands", metavar="NAME", multiple=True, help="Keep it to this command; may be repeated.")
+@click.option("--query", "queries", metavar="NAME", multiple=True, help="Keep it to this query; may be repeated.")
+@click.option("--stream", "streams", metavar="NAME", multiple=True, help="Keep it to this stream; may be repeated.")
+@click.option("--partition", metavar="P", help="Restrict it to this partition.")
+@click.option("--expires", metavar="TIME", help="End it after this time, such as 30d, 12h, 15m.")
+@click.option("--name", "principal", metavar="PRINCIPAL", help="Who holds it; else whoever derives it.")
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def derive(
+    role: str | None,
+    commands: tuple[str, ...],
+    queries: tuple[str, ...],
+    streams: tuple[str, ...],
+    partition: str | None,
+    expires: str | None,
+    principal: str | None,
+    target: Target,
+    as_json: bool,
+) -> int:
+    """Derive a narrower capability from one's own and print its token, which is shown this once."""
+    lifetime_seconds = _lifetime_seconds(expires)
+    with target.open() as client:
+        created = client.derive_capability(
+            role=role,
+            commands=commands or None,
+            queries=queries or None,
+            streams=streams or None,
+            principal=principal,
+            partition=partition,
+            lifetime_seconds=lifetime_seconds,
+        )
+    return _show_created(created, as_json=as_json)
+
+
+@command.command("list")
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
+def list_capabilities(target: Target, as_json: bool) -> int:
+    """List all capabilities, oldest first; never their tokens."""
+    with target.open() as client:
+        found = client.capabilities()
+    for capability in found:
+        if as_json:
+            print_json(capability)
+        else:
+            end = f"ended {capability['revoked_at']}" if capability["revoked_at"] else "not ended"
+            who = f"{capability['role'] or 'operator'}  {capability['principal']}"
+            print_text(f"{capability['id']}  {who}  expires {capability['expires_at'] or 'never'}  {end}")
+    return 0
+
+
+@command.command("show")
+@click.argument("identity", metavar="ID")
+@operator_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def show(identity: str, target: Target, as_json: bool) -> int:
+    """Show the facts of the capability ID; never its token."""
+    with target.open() as client:
+        found = client.capability(identity)
     if as_json:
-        print_json(created)
+        print_json(found)
     else:
-        note(f"capability {created['id']} for {created['role'] or 'an operator'}; its token is shown this once")
-        print_text(created["token"])
+        for name, value in found.items():
+            print_text(f"{name.replace('_', ' ')}: {'none' if value is None else value}")
     return 0
 
 
@@ -60,13 +125,22 @@ def create(
 @operator_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def revoke(identity: str, target: Target, as_json: bool) -> int:
-    """End the capability ID; nothing sealed afterwards uses its token."""
+    """End the capability ID and all that were derived from it; nothing sealed afterwards uses their tokens."""
     with target.open() as client:
         revoked = client.revoke_capability(identity)
     if as_json:
         print_json(revoked)
     else:
         note(f"capability {revoked['id']} ended at {revoked['revoked_at']}")
+    return 0
+
+
+def _show_created(created: dict[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        print_json(created)
+    else:
+        note(f"capability {created['id']} for {created['role'] or 'an operator'}; its token is shown this once")
+        print_text(created["token"])
     return 0
 
 

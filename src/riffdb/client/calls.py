@@ -5,7 +5,7 @@ over transports that never suspend. Inputs are native Python values or wire form
 made.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -84,7 +84,46 @@ class Calls(Generic[AnyConsumer]):
 
     async def _history(self, entity: str, /, *key: object) -> list[dict[str, Any]]:
         """The commits that wrote a row, oldest first, in wire form; operators only."""
-        return await self._transport.history(entity, key)
+        return await self._lines("history", entity=entity, key=key)
+
+    async def _get(self, entity: str, /, *key: object, at: object = None) -> dict[str, Any]:
+        """A row in wire form, now or as it stood at a commit sequence or a time; operators only."""
+        return await self._facts("row", entity=entity, key=key, at=at)
+
+    async def _log(
+        self,
+        *,
+        partition: object = None,
+        command: str | None = None,
+        outcome: str | None = None,
+        principal: str | None = None,
+        key: str | None = None,
+        since: object = None,
+        until: object = None,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """The newest commits that pass the filters, oldest first, in wire form; operators only."""
+        return await self._lines(
+            "log",
+            partition=partition,
+            command=command,
+            outcome=outcome,
+            principal=principal,
+            key=key,
+            since=since,
+            until=until,
+            before=before,
+            limit=limit,
+        )
+
+    async def _why(self, partition: object, sequence: int | str, /) -> dict[str, Any]:
+        """One commit with the checks that it passed and the one that ended it, in wire form; operators only."""
+        return await self._facts("why", partition=partition, sequence=sequence)
+
+    async def _verify(self) -> dict[str, Any]:
+        """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference"}`; operators only."""
+        return await self._facts("verify")
 
     async def _deploy(self, plan: Plan, /) -> Deployment:
         """Put a contract on the database: `created`, `updated` or `unchanged`, with the changes; operators only."""
@@ -101,13 +140,56 @@ class Calls(Generic[AnyConsumer]):
         lifetime_seconds: int | None = None,
     ) -> dict[str, Any]:
         """A new capability with its token, shown this once; without a role, an operator's. Operators only."""
-        return await self._transport.create_capability(
-            role=role, principal=principal, partition=partition, lifetime_seconds=lifetime_seconds
+        wanted: dict[str, object] = {"role": role} if role else {"operator": True}
+        return await self._facts(
+            "create", **wanted, principal=principal, partition=partition, expires_seconds=lifetime_seconds
         )
 
+    async def _derive_capability(
+        self,
+        *,
+        role: str | None = None,
+        commands: Sequence[str] | None = None,
+        queries: Sequence[str] | None = None,
+        streams: Sequence[str] | None = None,
+        principal: str | None = None,
+        partition: object = None,
+        lifetime_seconds: int | None = None,
+    ) -> dict[str, Any]:
+        """A capability that may do less than one's own, with its token, shown this once; whoever has one may.
+
+        Names keep it to some of what the role grants. `role` is for operators.
+        """
+        return await self._facts(
+            "derive",
+            role=role,
+            commands=commands,
+            queries=queries,
+            streams=streams,
+            principal=principal,
+            partition=partition,
+            expires_seconds=lifetime_seconds,
+        )
+
+    async def _capabilities(self) -> list[dict[str, Any]]:
+        """The facts of all capabilities, oldest first, never their tokens; operators only."""
+        return await self._lines("capabilities")
+
+    async def _capability(self, identity: str, /) -> dict[str, Any]:
+        """The facts of a capability; operators only."""
+        return await self._facts("capability", identity=identity)
+
     async def _revoke_capability(self, identity: str, /) -> dict[str, Any]:
-        """End a capability; operators only."""
-        return await self._transport.revoke_capability(identity)
+        """End a capability and what was derived from it; operators only."""
+        return await self._facts("revoke", identity=identity)
+
+    async def _facts(self, operation: str, **arguments: object) -> dict[str, Any]:
+        facts: dict[str, Any] = await self._transport.operate(operation, arguments)
+        return facts
+
+    async def _lines(self, operation: str, **arguments: object) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = await self._transport.operate(operation, arguments)
+        return lines
 
     async def _close(self) -> None:
         """Let go of the database."""
@@ -145,6 +227,13 @@ class AsyncClient(Calls[AsyncConsumer]):
     query = Calls._query
     explain = Calls._explain
     history = Calls._history
+    get = Calls._get
+    log = Calls._log
+    why = Calls._why
+    verify = Calls._verify
+    derive_capability = Calls._derive_capability
+    capabilities = Calls._capabilities
+    capability = Calls._capability
     deploy = Calls._deploy
     create_capability = Calls._create_capability
     revoke_capability = Calls._revoke_capability
@@ -174,6 +263,13 @@ class Client(Calls[Consumer]):
     query = stepped(Calls._query)
     explain = stepped(Calls._explain)
     history = stepped(Calls._history)
+    get = stepped(Calls._get)
+    log = stepped(Calls._log)
+    why = stepped(Calls._why)
+    verify = stepped(Calls._verify)
+    derive_capability = stepped(Calls._derive_capability)
+    capabilities = stepped(Calls._capabilities)
+    capability = stepped(Calls._capability)
     deploy = stepped(Calls._deploy)
     create_capability = stepped(Calls._create_capability)
     revoke_capability = stepped(Calls._revoke_capability)

@@ -5,18 +5,16 @@ With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `
 
 import getpass
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from riffdb.client.transport import ConsumerName, EventSource
 from riffdb.core.errors import RiffError
-from riffdb.core.values import timestamp_text
-from riffdb.database.callers import OPERATOR, Caller
+from riffdb.database.callers import OPERATOR, Caller, visible_plan
 from riffdb.database.database import Database
 from riffdb.database.doors import Door, Run
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
-from riffdb.plan.narrowing import narrowed
 from riffdb.storage import open_store
 
 Act = Callable[..., Coroutine[Any, Any, bytes]]
@@ -43,8 +41,7 @@ class EmbeddedTransport:
 
     async def plan(self, *, renew: bool = False) -> Plan:
         """The deployed plan, never an older one, as far as the caller may see it."""
-        plan = self._database.contract.plan
-        return plan if self._caller.is_operator else narrowed(plan, self._caller.role)
+        return visible_plan(self._database.contract.plan, self._caller)
 
     def command(self, name: str, values: Mapping[str, object], key_name: str | None) -> Coroutine[Any, Any, bytes]:
         """Run a command."""
@@ -75,32 +72,14 @@ class EmbeddedTransport:
         """How a query finds its rows."""
         return await self._database.explain(self._caller, name, values)
 
-    async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
-        """The commits that wrote a row."""
-        return await self._database.history(self._caller, entity, key)
+    async def operate(self, name: str, arguments: Mapping[str, object]) -> Any:
+        """What an operation answers with."""
+        act: Callable[..., Coroutine[Any, Any, Any]] = getattr(self._database.operations, name)
+        return await act(self._caller, **arguments)
 
     async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database."""
         return await self._database.deploy(self._caller, plan)
-
-    async def create_capability(
-        self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
-    ) -> dict[str, Any]:
-        """A new capability with its token."""
-        created = await self._database.create_capability(
-            self._caller, role=role, principal=principal, partition=partition, lifetime_seconds=lifetime_seconds
-        )
-        expires_at = created.capability.expires_at
-        return {
-            "id": created.capability.id,
-            "token": created.token,
-            "role": created.capability.role or None,
-            "expires_at": None if expires_at is None else timestamp_text(expires_at),
-        }
-
-    async def revoke_capability(self, identity: str) -> dict[str, Any]:
-        """End a capability."""
-        return await self._database.revoke_capability(self._caller, identity)
 
     async def close(self) -> None:
         """Close the database."""

@@ -8,10 +8,10 @@ through an `Exchange`: `blocking` for the sync client, `suspending` for the asyn
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -26,6 +26,7 @@ from riffdb.client.exchanges import (
     RetryBudget,
     asked_seconds,
 )
+from riffdb.client.operations import OPERATIONS, address_and_body, segment
 from riffdb.client.transport import ConsumerName
 from riffdb.client.wire import wire_value, wire_values
 from riffdb.core.codes import CODES
@@ -107,16 +108,16 @@ class RemoteTransport:
         """Run a command, and run it again with the same key until its outcome is known."""
         wire = wire_values(values)
         key = None if key_name is None or wire.get(key_name) is None else str(wire[key_name])
-        return await self._call(_post(f"/v1/commands/{_segment(name)}", {"input": wire}), _command_answer, key)
+        return await self._call(_post(f"/v1/commands/{segment(name)}", {"input": wire}), _command_answer, key)
 
     async def resolve(self, name: str, values: Mapping[str, object]) -> bytes:
         """The stored answer under a key."""
-        request = _post(f"/v1/commands/{_segment(name)}/resolve", {"input": wire_values(values)})
+        request = _post(f"/v1/commands/{segment(name)}/resolve", {"input": wire_values(values)})
         return await self._call(request, _command_answer)
 
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
-        request = _post(f"/v1/queries/{_segment(name)}", {"params": wire_values(values)})
+        request = _post(f"/v1/queries/{segment(name)}", {"params": wire_values(values)})
         return await self._call(request, _query_answer)
 
     async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, object]) -> bytes:
@@ -127,7 +128,7 @@ class RemoteTransport:
             if value is not None:
                 body[_MEMBERS.get(name, name)] = wire_value(value, name)
         wait = arguments.get("wait_seconds")
-        request = _post(f"/v1/{rights}streams/{_segment(consumer.stream)}/{verb}", body)
+        request = _post(f"/v1/{rights}streams/{segment(consumer.stream)}/{verb}", body)
         if isinstance(wait, int):
             request = replace(request, wait_seconds=max(0, min(wait, WAIT_SECONDS_MAX)))
         return await self._call(request, _STREAM_ANSWERS.get(verb, _object_answer))
@@ -138,34 +139,24 @@ class RemoteTransport:
 
     def watch(self, name: str, values: Mapping[str, object]) -> RemoteEvents:
         """The events of a live query, from one connection after another."""
-        request = _post(f"/v1/queries/{_segment(name)}/watch", {"params": wire_values(values)})
+        request = _post(f"/v1/queries/{segment(name)}/watch", {"params": wire_values(values)})
         return RemoteEvents(self._exchange, self._budget, request, _refusal)
 
     async def explain(self, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:
         """How a query finds its rows."""
         body = {} if values is None else {"params": wire_values(values)}
-        return await self._call(_post(f"/v1/admin/queries/{_segment(name)}/explain", body), _read_facts)
+        return await self._call(_post(f"/v1/admin/queries/{segment(name)}/explain", body), _read_facts)
 
-    async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
-        """The commits that wrote a row."""
-        parts = "/".join(_segment(str(wire_value(value, "key"))) for value in key)
-        return await self._call(Request("GET", f"/v1/history/{_segment(entity)}/{parts}", None), _read_lines)
-
-    async def deploy(self, plan: Plan) -> Deployment:
-        """Put a contract on the database."""
-        request = _post("/v1/admin/deploy", {"plan": json.loads(to_json(plan))})
-        return await self._call(request, _read_deployed)
-
-    async def create_capability(
-        self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
-    ) -> dict[str, Any]:
-        """A new capability with its token. Sent once: a lost answer is an error, and the capability may exist."""
-        wanted: dict[str, object] = {"role": role} if role else {"operator": True}
-        wanted |= {"principal": principal, "partition": partition, "expires_seconds": lifetime_seconds}
-        given = {name: value for name, value in wanted.items() if value is not None}
-        request = _post("/v1/admin/capabilities", wire_values(given))
+    async def operate(self, name: str, arguments: Mapping[str, object]) -> Any:
+        """What an operation answers with. One that makes something is sent once: a lost answer is an error."""
+        operation = OPERATIONS[name]
+        address, body = address_and_body(operation, arguments)
+        request = Request(operation.method, address, body)
+        read: Callable[[bytes], Any] = _read_lines if operation.has_lines else _read_facts
+        if operation.repeatable:
+            return await self._call(request, read)
         try:
-            return _read(await self._exchange.exchange(request), _read_facts)
+            return _read(await self._exchange.exchange(request), read)
         except PassingError as error:
             raise error.refusal from None
         except NotSentError as error:
@@ -173,9 +164,10 @@ class RemoteTransport:
         except BrokenError as error:
             raise RiffError("RDB-E-OUTCOME-UNKNOWN", f"{error}; the capability may have been made") from error
 
-    async def revoke_capability(self, identity: str) -> dict[str, Any]:
-        """End a capability."""
-        return await self._call(_post(f"/v1/admin/capabilities/{_segment(identity)}/revoke", {}), _read_facts)
+    async def deploy(self, plan: Plan) -> Deployment:
+        """Put a contract on the database."""
+        request = _post("/v1/admin/deploy", {"plan": json.loads(to_json(plan))})
+        return await self._call(request, _read_deployed)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -218,14 +210,6 @@ def _unknown(last: Exception | None, key: str) -> RiffError:
         f"it is not known whether the command was done ({last}); send the same key and input again to settle it",
         key=key,
     )
-
-
-def _segment(text: str) -> str:
-    """One part of a path."""
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError:
-        raise RiffError("RDB-E-INPUT", "a name or key must be valid Unicode, without lone surrogates") from None
 
 
 def _post(path: str, body: Mapping[str, object]) -> Request:

@@ -4,7 +4,7 @@ Values go in as Python holds them or in their wire form; answers come back as th
 transport made for the sync interface never suspends, so one source of client code serves sync and async.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,22 +88,12 @@ class Transport(Protocol):
         """The events of a live query; whatever is wrong with it, its first event is refused."""
         ...
 
-    async def history(self, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
-        """The commits that wrote a row, oldest first; operators only."""
+    async def operate(self, name: str, arguments: Mapping[str, object]) -> Any:
+        """The JSON value that an operation of `client.operations` answers with."""
         ...
 
     async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database; operators only."""
-        ...
-
-    async def create_capability(
-        self, *, role: str, principal: str | None, partition: object, lifetime_seconds: int | None
-    ) -> dict[str, Any]:
-        """A new capability with its token, shown this once; an empty role makes an operator's. Operators only."""
-        ...
-
-    async def revoke_capability(self, identity: str) -> dict[str, Any]:
-        """End a capability; operators only."""
         ...
 
     async def close(self) -> None:

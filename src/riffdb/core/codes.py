@@ -34,6 +34,7 @@ CODES: dict[str, Code] = {
     "RDB-E-REVISION-EXHAUSTED": Code(422, 1, False, "The revision of a row is at its end"),
     "RDB-E-CONTRACT": Code(422, 3, False, "The contract has errors"),
     "RDB-E-CLIENT-TOO-OLD": Code(426, 1, False, "The answer cannot be said in the client's version"),
+    "RDB-E-CAPABILITIES": Code(429, 9, False, "Too many capabilities were derived"),
     "RDB-E-CONSUMERS": Code(429, 9, False, "The partition has too many consumers"),
     "RDB-E-UNSETTLED": Code(429, 9, True, "The consumer has too many deliveries that are not settled"),
     "RDB-E-WATCHES": Code(429, 9, True, "Too many watches are open"),

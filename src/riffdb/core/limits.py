@@ -57,10 +57,16 @@ WATCH_RING_BYTES_MAX = 1 << 20
 WATCH_KEEP_SECONDS = 60
 """How long the changes of a query are kept for those whose watch broke."""
 WATCH_GROUPS_KEPT_MAX = 1_000
+LOG_ENTRIES_MAX = 1_000
+"""Commits that one look at the log shows."""
 PLAN_BYTES_MAX = 16 << 20
 PLAN_DEPTH_MAX = 256
 CAPABILITY_SECONDS_MAX = 315_360_000
 PRINCIPAL_BYTES_MAX = 256
+CAPABILITIES_DERIVED_MAX = 1_000
+"""Living capabilities that were derived from one that grants a role, over all generations."""
+CAPABILITY_GENERATIONS_MAX = 8
+"""How often may be derived from what was derived."""
 CONNECTIONS_MAX = 4_096
 JSON_DEPTH_MAX = 64
 BATCH_COMMANDS_MAX = 256

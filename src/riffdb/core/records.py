@@ -85,7 +85,8 @@ class SecretPart(NamedTuple):
 class Capability(NamedTuple):
     """The facts of a bearer token, whose SHA-256 alone is kept; times in µs, None where there is no end.
 
-    An empty `role` means operator. `partition` restricts to one partition (its byte form).
+    An empty `role` means operator. `partition` restricts to one partition (its byte form). `grants`: canonical JSON of
+    the names that alone may be used, `{"commands","queries","streams"}`; empty where all of the role's may.
     """
 
     id: str
@@ -98,6 +99,7 @@ class Capability(NamedTuple):
     revoked_at: int | None
     parent: str | None
     creator: str
+    grants: str = ""
 
 
 class DeployedContract(NamedTuple):

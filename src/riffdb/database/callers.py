@@ -4,25 +4,33 @@ A caller is a claim until the transaction that seals the request has read the ca
 that check, and the same one serves admission. Names unknown and names not granted answer alike, save to operators.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 from riffdb.core.errors import RiffError
 from riffdb.core.records import Capability
 from riffdb.core.suggestions import did_you_mean
 from riffdb.plan import Plan
 from riffdb.plan.commands import CommandPlan
-from riffdb.plan.queries import QueryPlan, StreamPlan
+from riffdb.plan.narrowing import narrowed
+from riffdb.plan.queries import QueryPlan, RolePlan, StreamPlan
 from riffdb.storage.protocol import Reader
 
 OPERATOR = ""
 Family = Literal["command", "query", "stream"]
+PLURALS: dict[Family, str] = {"command": "commands", "query": "queries", "stream": "streams"}
+_GRANTS_KEPT = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. An empty `role` is an operator; `token_hash` is None for who opened the file itself."""
+    """Who asks. An empty `role` is an operator; `token_hash` is None for who opened the file itself; `grants` are those
+    of the capability."""
 
     principal: str
     role: str
@@ -30,6 +38,7 @@ class Caller:
     capability: str = ""
     token_hash: bytes | None = None
     partition: bytes | None = None
+    grants: str = ""
 
     @property
     def is_operator(self) -> bool:
@@ -89,8 +98,32 @@ def check_partition(caller: Caller, partition: bytes) -> None:
         raise RiffError("RDB-E-FORBIDDEN", "the capability is restricted to another partition")
 
 
+def granted(plan: Plan, caller: Caller, family: Family) -> frozenset[str]:
+    """The names of a family that the caller's role grants now, as far as the capability has not fewer."""
+    names = frozenset(name for role in plan.roles if role.name == caller.role for name in _named(role, family))
+    return names & kept_names(caller.grants)[family] if caller.grants else names
+
+
+def visible_plan(plan: Plan, caller: Caller) -> Plan:
+    """The plan as far as the caller may use it."""
+    if caller.is_operator:
+        return plan
+    if caller.grants:
+        names = {PLURALS[family]: tuple(sorted(granted(plan, caller, family))) for family in PLURALS}
+        roles = tuple(msgspec.structs.replace(role, **names) for role in plan.roles if role.name == caller.role)
+        plan = msgspec.structs.replace(plan, roles=roles)
+    return narrowed(plan, caller.role)
+
+
+@lru_cache(_GRANTS_KEPT)
+def kept_names(grants: str) -> dict[Family, frozenset[str]]:
+    """The names that a capability with fewer than its role has kept."""
+    told = json.loads(grants)
+    return {family: frozenset(told[plural]) for family, plural in PLURALS.items()}
+
+
 def _check(plan: Plan, caller: Caller, family: Family, name: str) -> None:
-    if caller.is_operator or _grants(plan, caller.role, family, name):
+    if caller.is_operator or _grants(plan, caller, family, name):
         declared = _declared(plan, family)
         for part in declared:
             if part.name == name:
@@ -111,10 +144,14 @@ def _declared(plan: Plan, family: Family) -> Sequence[CommandPlan | QueryPlan | 
             return plan.streams
 
 
-def _grants(plan: Plan, role_name: str, family: Family, name: str) -> bool:
+def _grants(plan: Plan, caller: Caller, family: Family, name: str) -> bool:
     for role in plan.roles:
-        if role.name == role_name:
-            if family == "command":
-                return name in role.commands
-            return name in (role.queries if family == "query" else role.streams)
+        if role.name == caller.role and name in _named(role, family):
+            return not caller.grants or name in kept_names(caller.grants)[family]
     return False
+
+
+def _named(role: RolePlan, family: Family) -> tuple[str, ...]:
+    if family == "command":
+        return role.commands
+    return role.queries if family == "query" else role.streams

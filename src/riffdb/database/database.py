@@ -4,7 +4,7 @@
 clients use this class and nothing below it. It never opens files of applications and knows no transport.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
@@ -12,7 +12,7 @@ from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.core.limits import BATCH_BYTES_MAX, HEARTBEAT_SECONDS
 from riffdb.database import acts
-from riffdb.database.acts import Act, CreatedCapability
+from riffdb.database.acts import Act
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
 from riffdb.database.callers import (
     Caller,
@@ -27,8 +27,8 @@ from riffdb.database.consumers import Consumers
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
 from riffdb.database.explaining import explain_query
+from riffdb.database.operations import Operations
 from riffdb.database.pipeline import incident, run_commands
-from riffdb.database.provenance import history
 from riffdb.database.reading import admit_query, run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
@@ -37,7 +37,7 @@ from riffdb.database.wakeups import Wakeups
 from riffdb.database.watching import Watch, Watches
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
-from riffdb.storage.protocol import Store, Transaction
+from riffdb.storage.protocol import Store
 
 Result = TypeVar("Result")
 
@@ -52,6 +52,7 @@ class Database:
         self.wakeups = Wakeups(self._door.make_signal)
         self._consumers = Consumers(store, lambda: self.contract, self._door, self.wakeups)
         self.watches = Watches(store, self.wakeups, lambda: self.contract)
+        self.operations = Operations(store, lambda: self.contract, self._door, self.watches.rouse)
 
     @classmethod
     async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
@@ -248,6 +249,7 @@ class Database:
             capability=capability.id,
             token_hash=hashed,
             partition=capability.partition,
+            grants=capability.grants,
         )
 
     async def deploy(self, caller: Caller, plan: Plan) -> Deployment:
@@ -258,63 +260,16 @@ class Database:
                 self._contract = deployed[0]
                 self.watches.rouse(is_stale=True)
 
-        _, deployment = await self._act(caller, lambda transaction: acts.deploy(transaction, plan, caller), serve)
+        check_unrestricted(caller)
+        _, deployment = await self.operations.act(
+            caller, lambda transaction: acts.deploy(transaction, plan, caller), serve
+        )
         return deployment
-
-    async def create_capability(
-        self,
-        caller: Caller,
-        *,
-        role: str,
-        principal: str | None = None,
-        partition: object = None,
-        lifetime_seconds: int | None = None,
-    ) -> CreatedCapability:
-        """A new capability; an empty `role` makes an operator's. `partition` is in its wire form."""
-        wanted = acts.Wanted(role, principal, partition, lifetime_seconds)
-        return await self._act(
-            caller, lambda transaction: acts.create_capability(transaction, self.contract, caller, wanted)
-        )
-
-    async def revoke_capability(self, caller: Caller, identity: str) -> dict[str, Any]:
-        """End a capability; its facts afterwards."""
-        ended = await self._act(
-            caller,
-            lambda transaction: acts.revoke_capability(transaction, self.contract, caller, identity),
-            lambda _: self.watches.rouse(),
-        )
-        return acts.capability_json(ended)
-
-    async def history(self, caller: Caller, entity: str, key: Sequence[object]) -> list[dict[str, Any]]:
-        """The commits that wrote a row, oldest first."""
-        check_operator(caller)
-        async with self._store.snapshot() as reader:
-            await check_token(reader, caller)
-            return await history(reader, self.contract, caller, entity, key)
 
     async def close(self) -> None:
         """End every wait, and release the store."""
         self.wakeups.close()
         await self._store.close()
-
-    async def _act(
-        self,
-        caller: Caller,
-        perform: Callable[[Transaction], Awaitable[Result]],
-        committed: Callable[[Result], None] | None = None,
-    ) -> Result:
-        check_unrestricted(caller)
-
-        async def authorized(transaction: Transaction) -> Result:
-            await check_token(transaction, caller)
-            return await perform(transaction)
-
-        act = Act(authorized, committed)
-        await self._door.submit(act)
-        if act.error is not None:
-            raise act.error
-        result: Result = act.result
-        return result
 
     async def _run(self, works: list[CommandRequest | Act | ConsumerRequest]) -> None:
         calls = [work for work in works if isinstance(work, ConsumerRequest)]

@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import BATCH_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 from riffdb.core.stepping import step
 from riffdb.database.wakeups import LoopSignal, Signal, ThreadSignal
 
+Result = TypeVar("Result")
 Run = Callable[[list[Any]], Coroutine[Any, Any, None]]
 
 LOOK_SECONDS = 1.0
@@ -34,6 +35,10 @@ class Door(Protocol):
 
     def make_signal(self) -> Signal:
         """A signal for those who wait as the door's callers do."""
+        ...
+
+    async def beside(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Do what reads much, and never suspends, without keeping other callers from going on."""
         ...
 
 
@@ -113,6 +118,10 @@ class ThreadDoor:
         """A signal that blocks the thread."""
         return ThreadSignal()
 
+    async def beside(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Do it on the caller's own thread."""
+        return await work()
+
     def _lead(self, own: _Waiting) -> None:
         while not own.is_settled:
             self._gather()
@@ -176,6 +185,10 @@ class LoopDoor:
     def make_signal(self) -> Signal:
         """A signal that suspends the task."""
         return LoopSignal()
+
+    async def beside(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Do it on a thread, stepped; the loop goes on."""
+        return await asyncio.to_thread(lambda: step(work()))
 
     async def _run_queue(self) -> None:
         try:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from riffdb.core.keys import partition_text
-from riffdb.core.layout import TOMBSTONE_SEQUENCE
+from riffdb.core.layout import TOMBSTONE_FENCE, TOMBSTONE_SEQUENCE
 from riffdb.core.records import CommitRecord, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.admission import CommandRequest
@@ -65,6 +65,8 @@ def commit_record(
             ended = None
         elif before is not None:  # a tombstone, which stands right before the row that goes on from it
             ended = before[TOMBSTONE_SEQUENCE]
+        elif after is not None and (fence := after[TOMBSTONE_FENCE]) is not None:  # right behind its deletion
+            changes[-1] = f'{changes[-1][:-1]},"fence":"{fence}"}}'
     events = [
         f'{{"event":"{name}","fields":{contract.event_encoders[name](values)}}}' for name, values in evaluation.events
     ]

@@ -118,7 +118,15 @@ class Edge:
                 content = await self._receive(body, body.read(route.body_bytes_max or self._body_bytes_max))
             last_event_id = scope.headers.get("last-event-id")
             answering = route.answer(
-                Request(self._database, caller, parts, content, last_event_id, self._heartbeat_seconds)
+                Request(
+                    self._database,
+                    caller,
+                    parts,
+                    content,
+                    scope.query_string,
+                    last_event_id,
+                    self._heartbeat_seconds,
+                )
             )
             response = await (_while_there(protocol, answering) if route.waits else answering)
         except _GoneError:

@@ -12,7 +12,8 @@ from riffdb.database.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`parts`: the variable parts of the address, percent-decoded. `caller` is nobody's on an open route.
+    """`parts`: the variable parts of the address, percent-decoded; `query` is what stands behind them, as it was sent.
+    `caller` is nobody's on an open route.
 
     `last_event_id` and `heartbeat_seconds` are for answers that last.
     """
@@ -21,5 +22,6 @@ class Request:
     caller: Caller
     parts: tuple[str, ...]
     body: bytes
+    query: str = ""
     last_event_id: str | None = None
     heartbeat_seconds: float = HEARTBEAT_SECONDS

@@ -11,15 +11,15 @@ from typing import Any
 
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import PLAN_BYTES_MAX
-from riffdb.database.callers import Caller, check_command, check_operator, check_query, check_stream
+from riffdb.database.callers import Caller, check_command, check_operator, check_query, check_stream, visible_plan
 from riffdb.database.database import Database
 from riffdb.http import streams
-from riffdb.http.administration import create_capability, deploy, explain_query, history, revoke_capability
+from riffdb.http.administration import deploy, explain_query
 from riffdb.http.bodies import check_members, json_object, only_member
 from riffdb.http.live import LiveAnswer
+from riffdb.http.operations import operation
 from riffdb.http.requests import Request
 from riffdb.http.responses import Response, answer, json_answer
-from riffdb.plan.narrowing import narrowed
 from riffdb.plan.plan import to_json
 
 Authorize = Callable[[Database, Caller, tuple[str, ...]], None]
@@ -97,7 +97,7 @@ async def wakeup(request: Request) -> Response:
 async def contract(request: Request) -> Response:
     """The deployed plan, narrowed to the caller's role, and the hash of the whole."""
     deployed, caller = request.database.contract, request.caller
-    plan = deployed.plan if caller.is_operator else narrowed(deployed.plan, caller.role)
+    plan = visible_plan(deployed.plan, caller)
     return answer(f'{{"plan":{to_json(plan)},"hash":"{deployed.hash.hex()}"}}'.encode())
 
 
@@ -135,6 +135,11 @@ def _operator(database: Database, caller: Caller, parts: tuple[str, ...]) -> Non
     check_operator(caller)
 
 
+_ROW = ("entity", "key")
+_WANTED = ("role", "operator", "partition", "expires_seconds", "principal")
+_NARROWER = ("role", "commands", "queries", "streams", "partition", "expires_seconds", "principal")
+_FILTERS = ("partition", "command", "outcome", "principal", "key", "since", "until", "before", "limit")
+
 ROUTES = (
     Route("POST", "/v1/commands/{Name}", _command_grant, run_command, commits=True),
     Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
@@ -147,11 +152,18 @@ ROUTES = (
     Route("POST", "/v1/streams/{Name}/status", _stream_grant, streams.status),
     Route("POST", "/v1/wakeup", _holder, wakeup, waits=True),
     Route("GET", "/v1/contract", _holder, contract),
-    Route("GET", "/v1/history/{Entity}/{key…}", _operator, history),
+    Route("POST", "/v1/capabilities/derive", _holder, operation("derive", *_NARROWER, status=201)),
+    Route("GET", "/v1/history/{Entity}/{key…}", _operator, operation("history", parts=_ROW)),
+    Route("GET", "/v1/rows/{Entity}/{key…}", _operator, operation("row", "at", parts=_ROW)),
+    Route("GET", "/v1/log", _operator, operation("log", *_FILTERS)),
+    Route("GET", "/v1/why/{partition}/{sequence}", _operator, operation("why", parts=("partition", "sequence"))),
     Route("POST", "/v1/admin/deploy", _operator, deploy, PLAN_BYTES_MAX),
     Route("POST", "/v1/admin/queries/{Name}/explain", _operator, explain_query),
-    Route("POST", "/v1/admin/capabilities", _operator, create_capability),
-    Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, revoke_capability),
+    Route("POST", "/v1/admin/capabilities", _operator, operation("create", *_WANTED, status=201)),
+    Route("GET", "/v1/admin/capabilities", _operator, operation("capabilities")),
+    Route("GET", "/v1/admin/capabilities/{id}", _operator, operation("capability", parts=("identity",))),
+    Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, operation("revoke", parts=("identity",))),
+    Route("POST", "/v1/admin/verify", _operator, operation("verify")),
     Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),
     Route("POST", "/v1/admin/streams/{Name}/redrive", _operator, streams.redrive, commits=True),
     Route("POST", "/v1/admin/streams/{Name}/retire", _operator, streams.retire, commits=True),
@@ -168,15 +180,17 @@ class RouteTable:
 
     def find(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
         """The route and the parts of its address, percent-decoded; `RDB-E-NOT-FOUND` or `RDB-E-METHOD` otherwise."""
+        allowed: list[str] = []
         for match, route in self._patterns:
             found = match(path)
             if found is not None:
                 if method == route.method or (method == "HEAD" and route.method == "GET"):
                     return route, found.groups()
-                raise _wrong_method(route)
+                allowed += ["GET", "HEAD"] if route.method == "GET" else [route.method]
+        if allowed:
+            raise _wrong_method(", ".join(allowed))
         raise RiffError("RDB-E-NOT-FOUND", "there is nothing at this address")
 
 
-def _wrong_method(route: Route) -> RiffError:
-    allowed = "GET, HEAD" if route.method == "GET" else route.method
+def _wrong_method(allowed: str) -> RiffError:
     return RiffError("RDB-E-METHOD", f"this address takes {allowed}", detail={"allow": allowed})

@@ -38,6 +38,9 @@ class Scope(Protocol):
     def path(self) -> str: ...
 
     @property
+    def query_string(self) -> str: ...
+
+    @property
     def headers(self) -> Headers: ...
 
 

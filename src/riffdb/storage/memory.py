@@ -5,7 +5,8 @@ when its block ends, so a snapshot is a reference and blocks nobody. Rows are so
 durability, and speed at many rows.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from os import urandom
 from types import TracebackType
@@ -86,6 +87,11 @@ class MemoryStore:
         """The write transaction."""
         return MemoryTransaction(self)
 
+    @asynccontextmanager
+    async def scratch(self) -> AsyncIterator["MemoryStore"]:
+        """An empty store."""
+        yield MemoryStore()
+
     async def close(self) -> None:
         """Serve nothing more; what was kept is gone with the store."""
         self.is_closed = True
@@ -128,6 +134,15 @@ class MemoryReader(View):
     @served
     async def heads(self, partitions: Collection[bytes]) -> dict[bytes, Head]:
         return _known(self._state.heads, partitions)
+
+    @served
+    async def heads_after(self, partition: bytes | None, limit: int) -> list[Head]:
+        known = sorted(found for found in self._state.heads if partition is None or found > partition)
+        return [self._state.heads[found] for found in known[:limit]]
+
+    @served
+    async def commits(self) -> int:
+        return sum(len(records) for records in self._state.records.values())
 
     @served
     async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
@@ -189,8 +204,25 @@ class MemoryReader(View):
         return list(self._state.capabilities.values())
 
     @served
+    async def capability_family(self, identity: str) -> list[Capability]:
+        members = {identity}
+        found = []
+        for capability in self._state.capabilities.values():
+            if capability.id in members or capability.parent in members:
+                members.add(capability.id)
+                found.append(capability)
+        return found
+
+    @served
     async def contracts(self) -> list[DeployedContract]:
         return list(self._state.contracts)
+
+    @served
+    async def recent(self, before: int | None, limit: int) -> list[tuple[int, CommitRecord]]:
+        records = [record for of_partition in self._state.records.values() for record in of_partition.values()]
+        records.sort(key=lambda record: (record.time, record.partition, record.sequence))
+        places = range(len(records) if before is None else before - 1, 0, -1)
+        return [(place, records[place - 1]) for place in places[: max(limit, 0)]]
 
     @served
     async def damages(self) -> list[str]:

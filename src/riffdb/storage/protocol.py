@@ -65,6 +65,14 @@ class Reader(Protocol):
         """The heads of those of the partitions that have one; in a transaction they are held until its end."""
         ...
 
+    async def heads_after(self, partition: bytes | None, limit: int) -> list[Head]:
+        """At most `limit` heads of the partitions behind this one (None: of all), in the order of their bytes."""
+        ...
+
+    async def commits(self) -> int:
+        """How many commit records there are."""
+        ...
+
     async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
         """Those of the rows that exist."""
         ...
@@ -105,8 +113,17 @@ class Reader(Protocol):
         """All capabilities in order of creation."""
         ...
 
+    async def capability_family(self, identity: str) -> list[Capability]:
+        """The capability with this id and all that were derived from it, in order of creation; empty if unknown."""
+        ...
+
     async def contracts(self) -> list[DeployedContract]:
         """All deployed contracts, oldest first."""
+        ...
+
+    async def recent(self, before: int | None, limit: int) -> list[tuple[int, CommitRecord]]:
+        """At most `limit` records of all partitions, newest first, each with its place in the store's own order; below
+        the place `before`, None for the newest."""
         ...
 
     async def damages(self) -> list[str]:
@@ -159,6 +176,10 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """The write transaction: committed and durable when the block ends, rolled back when it raises."""
+        ...
+
+    def scratch(self) -> "AbstractAsyncContextManager[Store]":
+        """An empty store of the same kind, which is gone when the block ends."""
         ...
 
     async def close(self) -> None:

@@ -30,6 +30,7 @@ class OpenFile:
     def __init__(
         self, path: str, tables: Tables, writer: apsw.Connection, hold: FileHold, clock: Clock, chance: Chance
     ) -> None:
+        self.path = path
         self.tables = tables
         self.writer = writer
         self.cursor = writer.cursor()

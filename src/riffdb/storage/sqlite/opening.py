@@ -6,6 +6,7 @@ since no release has written an older one.
 """
 
 import os
+import shutil
 import stat
 from contextlib import suppress
 from uuid import uuid4
@@ -22,7 +23,7 @@ from riffdb.storage.sqlite.connections import CHECKSUM_BYTES, checksum_vfs, open
 from riffdb.storage.sqlite.failures import error_of, is_fatal, reason_of
 from riffdb.storage.sqlite.holding import FileHold, lock_path
 from riffdb.storage.sqlite.open_file import OpenFile
-from riffdb.storage.sqlite.store import SqliteStore
+from riffdb.storage.sqlite.store import SqliteStore, scratch_prefix
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -44,6 +45,7 @@ def open_sqlite(
             _create(place)
             return _open(place, hold, clock or StoreClock(), chance)
         hit("recover.before")
+        _remove_scratch(place)
         store = _open(place, hold, clock or StoreClock(), chance)
         hit("recover.after")
         return store
@@ -146,6 +148,15 @@ def _create(place: str) -> None:
         raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be made: {error.strerror}") from error
 
 
+def _remove_scratch(place: str) -> None:
+    """Remove the scratch stores that a process left which was killed."""
+    folder, name = os.path.split(place)
+    prefix = scratch_prefix(name)
+    for entry in os.scandir(folder):
+        if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
 def _remove(path: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path)
@@ -182,7 +193,7 @@ def _open(place: str, hold: FileHold, clock: Clock, chance: Chance) -> SqliteSto
         _check_format(place, int(meta["format"]))
         layouts = [layout_of(text) for (text,) in writer.execute(sql.TABLES)]
         file = OpenFile(place, {table.name: table for table in layouts}, writer, hold, clock, chance)
-        return SqliteStore(meta["incarnation"], bytes.fromhex(meta["secret"]), file)
+        return SqliteStore(meta["incarnation"], bytes.fromhex(meta["secret"]), file, open_sqlite)
     except BaseException as error:
         writer.close(True)
         if isinstance(

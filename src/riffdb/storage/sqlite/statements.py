@@ -71,8 +71,10 @@ LAYOUT = (
   expires_at INTEGER,
   revoked_at INTEGER,
   parent TEXT,
-  creator TEXT NOT NULL
+  creator TEXT NOT NULL,
+  grants TEXT NOT NULL
 ) STRICT""",
+    """CREATE INDEX riffdb_capability_parent ON riffdb_capability (parent) WHERE parent IS NOT NULL""",
     """CREATE TABLE riffdb_contract (
   position INTEGER PRIMARY KEY,
   application TEXT NOT NULL,
@@ -118,6 +120,9 @@ PUT_TABLE = (
 )
 
 HEAD = f'SELECT {_listed(Head)} FROM riffdb_head WHERE "partition" = ?'
+_HEADS = f"SELECT {_listed(Head)} FROM riffdb_head"
+HEADS = f'{_HEADS} ORDER BY "partition" LIMIT ?'
+HEADS_AFTER = f'{_HEADS} WHERE "partition" > ? ORDER BY "partition" LIMIT ?'
 PUT_HEAD = f'{_insert("riffdb_head", Head)} ON CONFLICT ("partition") DO UPDATE SET {_replacing(Head, "partition")}'
 
 _RECORD = f"SELECT {_listed(CommitRecord)} FROM riffdb_commit"
@@ -125,10 +130,14 @@ RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key"
 NEWEST_KEY = 'SELECT max("key") FROM riffdb_commit WHERE "key" IS NOT NULL'
 RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
 RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
+RECORDS_BEFORE = (
+    f"SELECT position, {_listed(CommitRecord)} FROM riffdb_commit WHERE position < ? ORDER BY position DESC LIMIT ?"
+)
 EVENTS_BETWEEN = (
     'SELECT sequence, time, events FROM riffdb_commit WHERE "partition" = ? AND sequence > ? AND sequence <= ?'
     " AND events <> '[]' ORDER BY sequence"
 )
+COUNT_RECORDS = "SELECT count(*) FROM riffdb_commit"
 ADD_RECORD = _insert("riffdb_commit", CommitRecord)
 
 SECRET_OF_SEQUENCE = f'SELECT {_listed(SecretPart)} FROM riffdb_secret WHERE "partition" = ? AND sequence = ?'
@@ -136,6 +145,10 @@ ADD_SECRET = _insert("riffdb_secret", SecretPart)
 
 CAPABILITY_OF_TOKEN = f"SELECT {_listed(Capability)} FROM riffdb_capability WHERE token_hash = ?"
 CAPABILITIES = f"SELECT {_listed(Capability)} FROM riffdb_capability ORDER BY position"
+CAPABILITY_FAMILY = f"""WITH RECURSIVE family (member) AS (
+  SELECT ? UNION SELECT id FROM family JOIN riffdb_capability ON parent = member
+)
+SELECT {_listed(Capability)} FROM riffdb_capability WHERE id IN (SELECT member FROM family) ORDER BY position"""
 PUT_CAPABILITY = (
     f"{_insert('riffdb_capability', Capability)} ON CONFLICT (id) DO UPDATE SET {_replacing(Capability, 'id')}"
 )

@@ -49,6 +49,16 @@ class SqliteReader(View):
         return {row[0]: Head(*row) for row in self._each(sql.HEAD, [(partition,) for partition in partitions])}
 
     @served
+    async def heads_after(self, partition: bytes | None, limit: int) -> list[Head]:
+        if partition is None:
+            return [Head(*row) for row in self._all(sql.HEADS, (limit,))]
+        return [Head(*row) for row in self._all(sql.HEADS_AFTER, (partition, limit))]
+
+    @served
+    async def commits(self) -> int:
+        return int(self._all(sql.COUNT_RECORDS)[0][0])
+
+    @served
     async def rows(self, table: Table, keys: Collection[Key]) -> dict[Key, Row]:
         return self._rows(table, keys)
 
@@ -107,8 +117,17 @@ class SqliteReader(View):
         return [Capability(*row) for row in self._all(sql.CAPABILITIES)]
 
     @served
+    async def capability_family(self, identity: str) -> list[Capability]:
+        return [Capability(*row) for row in self._all(sql.CAPABILITY_FAMILY, (identity,))]
+
+    @served
     async def contracts(self) -> list[DeployedContract]:
         return [DeployedContract(*row) for row in self._all(sql.CONTRACTS)]
+
+    @served
+    async def recent(self, before: int | None, limit: int) -> list[tuple[int, CommitRecord]]:
+        rows = self._all(sql.RECORDS_BEFORE, (I64_MAX if before is None else before, max(limit, 0)))
+        return [(place, CommitRecord(*values)) for place, *values in rows]
 
     @served
     async def damages(self) -> list[str]:
