@@ -16,7 +16,7 @@ from riffdb.core.failpoints import arm
 from riffdb.core.limits import BATCH_COMMANDS_MAX, U64_MAX
 from riffdb.core.values import timestamp_text
 from riffdb.storage.protocol import Transaction
-from tests.conformance.databases import ORGANIZATION, OTHER, START, Place, account, claim, work
+from tests.conformance.databases import LOCAL, ORGANIZATION, OTHER, START, Place, account, claim, work
 
 MANY = 32
 
@@ -193,3 +193,25 @@ def test_a_closed_store_is_told_to_each(ledger: Place) -> None:
     ledger.run(ledger.store.close())
     answers = ledger.together(("OpenAccount", account("a")), ("OpenAccount", account("b")))
     assert [(error.code, error.key) for error in answers] == [("RDB-E-UNAVAILABLE", "a"), ("RDB-E-UNAVAILABLE", "b")]
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun(queue: Place) -> None:
+    database = queue.database
+    late = queue.error_of(database.command(LOCAL, "CreateWork", work("k"), deadline=0.0))
+    assert (late.code, late.facts.retryable) == ("RDB-E-DEADLINE", True)
+    assert queue.error_of(database.query(LOCAL, "DueWork", {"organization_id": ORGANIZATION}, deadline=0.0)).code == (
+        "RDB-E-DEADLINE"
+    )
+    answers = json.loads(queue.run(database.batch(LOCAL, [{"command": "CreateWork", "input": work("k")}], deadline=0.0)))
+    assert [answer["code"] for answer in answers] == ["RDB-E-DEADLINE"]
+    assert queue.log() == []
+    in_time = json.loads(queue.run(database.command(LOCAL, "CreateWork", work("k"), deadline=float("inf"))))
+    assert (in_time["outcome"], in_time["replayed"]) == ("Created", False)
+
+
+def test_the_commands_of_a_batch_share_a_flush(queue: Place) -> None:
+    steps = [{"command": "CreateWork", "input": work(f"k{number}", number)} for number in range(5)]
+    queue.batches.clear()
+    answers = json.loads(queue.run(queue.database.batch(LOCAL, steps)))
+    assert [answer["outcome"] for answer in answers] == ["Created"] * 5
+    assert queue.batches == [1]

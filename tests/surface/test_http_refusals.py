@@ -386,3 +386,11 @@ def test_malformed_http_never_reaches_the_edge(server: HttpServer) -> None:
     assert exchange(server, ["GET /healthz HTTP/1.1", "Host: x", f"X: {'a' * 500_000}"]).startswith(b"HTTP/1.1 431 ")
     both = ["POST /healthz HTTP/1.1", "Content-Length: 1", "Content-Length: 2"]
     assert exchange(server, both).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", "", "86400001", "1" * 30])
+def test_a_time_that_cannot_be_is_refused(server: HttpServer, value: str) -> None:
+    with server.client() as client:
+        reply = client.call("GET", "/v1/contract", headers={"riffdb-timeout-ms": value})
+        assert (reply.status, reply.json["code"], reply.json["path"]) == (400, "RDB-E-INPUT", "riffdb-timeout-ms")
+        assert client.call("GET", "/v1/contract", headers={"riffdb-timeout-ms": "86400000"}).status == 200

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import msgspec
 from uuid_utils import uuid7
 
 from riffdb.client.answers import Answer, AnswerReader, Convert, QueryAnswer
 from riffdb.client.consuming import WAIT_SECONDS, AsyncConsumer, Consumer, ConsumerCalls, Taking
 from riffdb.client.transport import ConsumerName, Transport
 from riffdb.client.watching import AsyncUpdates, Updates
+from riffdb.core.errors import RiffError
 from riffdb.core.stepping import stepped
 from riffdb.plan import Plan
 from riffdb.plan.changes import Deployment
@@ -54,6 +56,35 @@ class Calls(Generic[AnyConsumer]):
     async def _query(self, name: str, /, **params: object) -> QueryAnswer:
         """Run a query on one snapshot."""
         return await self._query_answer(name, await self._transport.query(name, params))
+
+    async def _batch(
+        self, steps: Sequence[Mapping[str, Any]], /, *, ordered: bool = False
+    ) -> list[Answer | QueryAnswer | RiffError]:
+        """Run many steps in one request, each its own transaction; what each came to, errors not raised but in place.
+
+        A step is `{"command": name, "input": {…}}`, `{"resolve": …}` alike, or `{"query": name, "params": {…}}`. Where
+        they are `ordered`, each begins after the one before, and an input may be `{"$successor": [step, binding]}`.
+        """
+        keyed = [await self._keyed(step) for step in steps]
+        parts = msgspec.json.decode(await self._transport.batch(keyed, ordered), type=list[msgspec.Raw])
+        return [await self._told(step, bytes(part)) for step, part in zip(keyed, parts, strict=True)]
+
+    async def _keyed(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """The step, with a request key where it lacks one."""
+        name, given = step.get("command"), step.get("input")
+        if not isinstance(name, str) or not isinstance(given, Mapping):
+            return dict(step)
+        key = (await self._answers()).request_keys.get(name) or (await self._renewed()).request_keys.get(name)
+        return {**step, "input": {key: str(uuid7()), **given}} if key is not None else dict(step)
+
+    async def _told(self, step: Mapping[str, Any], raw: bytes) -> Answer | QueryAnswer | RiffError:
+        told = msgspec.json.decode(raw)
+        if "outcome" not in told:
+            return RiffError.from_json(told)
+        if "query" in step:
+            return await self._query_answer(step["query"], raw)
+        name = step.get("command") or step["resolve"]
+        return (await self._answers()).command(name, raw) or (await self._renewed()).known_command(name, raw)
 
     def consumer(
         self,
@@ -225,6 +256,7 @@ class AsyncClient(Calls[AsyncConsumer]):
     command = Calls._command
     resolve = Calls._resolve
     query = Calls._query
+    batch = Calls._batch
     explain = Calls._explain
     history = Calls._history
     get = Calls._get
@@ -261,6 +293,7 @@ class Client(Calls[Consumer]):
     command = stepped(Calls._command)
     resolve = stepped(Calls._resolve)
     query = stepped(Calls._query)
+    batch = stepped(Calls._batch)
     explain = stepped(Calls._explain)
     history = stepped(Calls._history)
     get = stepped(Calls._get)

@@ -5,7 +5,7 @@ With a `ThreadDoor` nothing here suspends, so the sync client steps it; with a `
 
 import getpass
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from riffdb.client.transport import ConsumerName, EventSource
@@ -54,6 +54,10 @@ class EmbeddedTransport:
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
         return await self._database.query(self._caller, name, values)
+
+    async def batch(self, steps: Sequence[Mapping[str, object]], ordered: bool) -> bytes:
+        """Run many steps."""
+        return await self._database.batch(self._caller, steps, ordered=ordered)
 
     async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, Any]) -> bytes:
         """What a consumer does."""

@@ -8,7 +8,7 @@ through an `Exchange`: `blocking` for the sync client, `suspending` for the asyn
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -83,6 +83,7 @@ class _Described(msgspec.Struct):
 
 _check_command = msgspec.json.Decoder(_CommandAnswer).decode
 _check_query = msgspec.json.Decoder(_QueryAnswer).decode
+_check_array = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _check_deliveries = msgspec.json.Decoder(_Deliveries).decode
 _check_disposition = msgspec.json.Decoder(_Disposition).decode
 _read_deployed = msgspec.json.Decoder(Deployment).decode
@@ -119,6 +120,11 @@ class RemoteTransport:
         """Run a query."""
         request = _post(f"/v1/queries/{segment(name)}", {"params": wire_values(values)})
         return await self._call(request, _query_answer)
+
+    async def batch(self, steps: Sequence[Mapping[str, object]], ordered: bool) -> bytes:
+        """Run many steps, and again with the same keys until there is an answer."""
+        wire = [wire_values(step) for step in steps]
+        return await self._call(_post("/v1/batch", {"steps": wire, "ordered": ordered}), _array_answer)
 
     async def stream(self, verb: str, consumer: ConsumerName, arguments: Mapping[str, object]) -> bytes:
         """What a consumer does, sent again until there is an answer."""
@@ -233,6 +239,11 @@ def _deliveries_answer(body: bytes) -> bytes:
 
 def _disposition_answer(body: bytes) -> bytes:
     _check_disposition(body)
+    return body
+
+
+def _array_answer(body: bytes) -> bytes:
+    _check_array(body)
     return body
 
 

@@ -4,7 +4,7 @@ Values go in as Python holds them or in their wire form; answers come back as th
 transport made for the sync interface never suspends, so one source of client code serves sync and async.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,6 +67,10 @@ class Transport(Protocol):
 
     async def query(self, name: str, values: Mapping[str, object]) -> bytes:
         """Run a query."""
+        ...
+
+    async def batch(self, steps: Sequence[Mapping[str, object]], ordered: bool) -> bytes:
+        """The JSON array of the steps' answers and problems; may be repeated, since commands have keys."""
         ...
 
     async def explain(self, name: str, values: Mapping[str, object] | None) -> dict[str, Any]:

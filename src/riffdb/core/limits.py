@@ -69,6 +69,11 @@ CAPABILITY_GENERATIONS_MAX = 8
 """How often may be derived from what was derived."""
 CONNECTIONS_MAX = 4_096
 JSON_DEPTH_MAX = 64
+BATCH_STEPS_MAX = 256
+"""Steps of one request to `/v1/batch`."""
+BATCH_BODY_BYTES_MAX = 4 << 20
+TIMEOUT_MS_MAX = 86_400_000
+"""The longest time that a caller may give a request."""
 BATCH_COMMANDS_MAX = 256
 BATCH_BYTES_MAX = 4 << 20
 QUEUE_COMMANDS_MAX = 4_096

@@ -20,6 +20,7 @@ class CommandRequest:
 
     `canonical` is the input without its secret parts, which are `secret_input`; `input_hash` is of the former.
     `inputs` have the service values behind them once it is sealed, and `sealed` is their canonical JSON, if it has any.
+    `deadline`: when, by the monotonic clock, its caller has no use for it any more, None for never.
     `answer` is the stored text up to, not including, `"replayed"`. `stale_contract`: another contract was deployed
     meanwhile, and the request must be admitted again.
     """
@@ -38,6 +39,7 @@ class CommandRequest:
     replayed: bool = False
     error: Exception | None = None
     stale_contract: bool = False
+    deadline: float | None = None
 
 
 def admit(contract: Contract, caller: Caller, name: str, values: Mapping[str, object]) -> CommandRequest:

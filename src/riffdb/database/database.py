@@ -4,16 +4,17 @@
 clients use this class and nothing below it. It never opens files of applications and knows no transport.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
-from riffdb.core.limits import BATCH_BYTES_MAX, HEARTBEAT_SECONDS
+from riffdb.core.limits import BATCH_BYTES_MAX, BATCH_COMMANDS_MAX, HEARTBEAT_SECONDS
 from riffdb.database import acts
 from riffdb.database.acts import Act
 from riffdb.database.admission import CommandRequest, admit, admit_resolve
+from riffdb.database.batches import Step, check_no_successors, decode_steps, problem, run_in_order
 from riffdb.database.callers import (
     Caller,
     check_capability,
@@ -28,7 +29,7 @@ from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.doors import Door, Run
 from riffdb.database.explaining import explain_query
 from riffdb.database.operations import Operations
-from riffdb.database.pipeline import incident, run_commands
+from riffdb.database.pipeline import check_deadline, incident, run_commands
 from riffdb.database.reading import admit_query, run_query
 from riffdb.database.records import whole_answer
 from riffdb.database.tokens import token_hash
@@ -40,6 +41,7 @@ from riffdb.plan.changes import Deployment
 from riffdb.storage.protocol import Store
 
 Result = TypeVar("Result")
+Work = CommandRequest | Act | ConsumerRequest
 
 
 class Database:
@@ -84,10 +86,16 @@ class Database:
         """The id of this history."""
         return self._store.incarnation
 
-    async def command(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
-        """Run a command durably; the JSON answer. What the caller did wrong is a `RiffError`, never an outcome."""
+    async def command(
+        self, caller: Caller, name: str, values: Mapping[str, object], *, deadline: float | None = None
+    ) -> bytes:
+        """Run a command durably; the JSON answer. What the caller did wrong is a `RiffError`, never an outcome.
+
+        Past the `deadline`, a time of the monotonic clock, it is not begun: `RDB-E-DEADLINE`.
+        """
         while True:
             request = admit(self.contract, caller, name, values)
+            request.deadline = deadline
             hit("command.admitted")
             try:
                 await self._door.submit(request)
@@ -97,6 +105,62 @@ class Database:
                 raise request.error
             if not request.stale_contract:
                 return whole_answer(request.answer, request.replayed)
+
+    async def batch(
+        self, caller: Caller, steps: object, *, ordered: object = False, deadline: float | None = None
+    ) -> bytes:
+        """A JSON array with the answer or the problem of each step, in the order of the steps."""
+        decoded = decode_steps(steps, ordered)
+
+        async def run(step: Step) -> bytes:
+            if step.verb == "command":
+                return await self.command(caller, step.name, step.values, deadline=deadline)
+            check_deadline(deadline)
+            if step.verb == "resolve":
+                return await self.resolve(caller, step.name, step.values)
+            return await self.query(caller, step.name, step.values)
+
+        if ordered:
+            answers = await run_in_order(decoded, run)
+        else:
+            answers = await self._together(caller, decoded, run, deadline)
+        return b"[" + b",".join(answers) + b"]"
+
+    async def _together(
+        self, caller: Caller, steps: Sequence[Step], run: Callable[[Step], Awaitable[bytes]], deadline: float | None
+    ) -> list[bytes]:
+        """The answers of steps without an order; commands go through the door as one."""
+        answers: list[bytes] = [b""] * len(steps)
+        requests: dict[int, CommandRequest] = {}
+        for place, step in enumerate(steps):
+            try:
+                check_no_successors(step)
+                if step.verb == "command":
+                    requests[place] = admit(self.contract, caller, step.name, step.values)
+                    requests[place].deadline = deadline
+            except RiffError as error:
+                answers[place] = problem(error)
+        if requests:
+            hit("command.admitted")
+            try:
+                await self._door.submit(list(requests.values()))
+            except RiffError as error:
+                for request in requests.values():
+                    request.error = request.error or _with_key(error, request)
+        for place, step in enumerate(steps):
+            if answers[place]:
+                continue
+            try:
+                sent = requests.get(place)
+                if sent is not None and sent.error is not None:
+                    raise sent.error
+                if sent is None or sent.stale_contract:
+                    answers[place] = await run(step)
+                else:
+                    answers[place] = whole_answer(sent.answer, sent.replayed)
+            except RiffError as error:
+                answers[place] = problem(error)
+        return answers
 
     async def resolve(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
         """The stored answer under a key, executing nothing; `RDB-E-ABSENT` if nothing is recorded now."""
@@ -108,8 +172,11 @@ class Database:
             raise RiffError("RDB-E-ABSENT", "nothing is recorded under this key now; an earlier call may still commit")
         return whole_answer(record.answer, True)
 
-    async def query(self, caller: Caller, name: str, values: Mapping[str, object]) -> bytes:
-        """Run a query on one snapshot; the JSON answer."""
+    async def query(
+        self, caller: Caller, name: str, values: Mapping[str, object], *, deadline: float | None = None
+    ) -> bytes:
+        """Run a query on one snapshot; the JSON answer. Past the `deadline` it is not begun."""
+        check_deadline(deadline)
         return await run_query(self._store, self.contract, caller, name, values)
 
     def watch(
@@ -271,7 +338,13 @@ class Database:
         self.wakeups.close()
         await self._store.close()
 
-    async def _run(self, works: list[CommandRequest | Act | ConsumerRequest]) -> None:
+    async def _run(self, given: list[Work | list[CommandRequest]]) -> None:
+        works: list[Work] = []
+        for work in given:
+            if isinstance(work, list):
+                works += work
+            else:
+                works.append(work)
         calls = [work for work in works if isinstance(work, ConsumerRequest)]
         for _, group in groupby([work for work in works if not isinstance(work, ConsumerRequest)], key=type):
             members = list(group)
@@ -312,11 +385,12 @@ class Database:
 
 
 def _bounded(requests: Sequence[CommandRequest]) -> Iterator[list[CommandRequest]]:
-    """The requests in batches whose inputs have together at most `BATCH_BYTES_MAX`; a single one may have more."""
+    """The requests in batches of at most `BATCH_COMMANDS_MAX`, whose inputs have together at most `BATCH_BYTES_MAX`; a
+    single one may have more."""
     batch: list[CommandRequest] = []
     size = 0
     for request in requests:
-        if batch and size + len(request.canonical) > BATCH_BYTES_MAX:
+        if batch and (size + len(request.canonical) > BATCH_BYTES_MAX or len(batch) == BATCH_COMMANDS_MAX):
             yield batch
             batch, size = [], 0
         batch.append(request)

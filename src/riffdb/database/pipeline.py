@@ -7,6 +7,7 @@ Nothing is answered before it is durable.
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -87,8 +88,10 @@ async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[C
     async with store.transaction() as transaction:
         state = await _observe(transaction, requests)
         state.commits = commits
+        begun = time.monotonic()
         for request in requests:
             try:
+                check_deadline(request.deadline, begun)
                 await _settle(transaction, state, request)
             except RiffError as error:
                 request.error = error
@@ -138,9 +141,9 @@ async def _observe(transaction: Transaction, requests: Sequence[CommandRequest])
 
 async def _settle(transaction: Transaction, state: BatchState, request: CommandRequest) -> None:
     head = state.head(request.partition)
-    time, sequence = max(state.now, head.time + 1), head.sequence + 1
+    sealed, sequence = max(state.now, head.time + 1), head.sequence + 1
     if request.caller.token_hash is not None:
-        check_capability(state.capabilities.get(request.caller.token_hash), time)
+        check_capability(state.capabilities.get(request.caller.token_hash), sealed)
     stored = None if request.identity is None else state.answered.get(request.identity)
     if stored is not None:
         await _replay(transaction, state, request, stored)
@@ -148,7 +151,7 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     hit("command.sealed")
     fetch = _looped_rows if request.command.compiled.looped else _rows
     rows = await fetch(transaction, state.overlay, request)
-    evaluation = request.command.compiled.evaluate(request.inputs, rows, time, sequence)
+    evaluation = request.command.compiled.evaluate(request.inputs, rows, sealed, sequence)
     if isinstance(evaluation, Guarded):
         evaluation = await held(transaction, state.overlay, request, evaluation)
     hit("command.evaluated")
@@ -158,7 +161,7 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     secret = None
     if request.command.has_secrets:
         secret = await secret_part(transaction, request, evaluation, sequence)
-    record = commit_record(request, evaluation, head, sequence, time, secret_hash(secret))
+    record = commit_record(request, evaluation, head, sequence, sealed, secret_hash(secret))
     for slot, key, _, after in evaluation.changes:
         state.overlay.change(request.command.tables[slot], key, after)
     state.records.append(record)
@@ -222,6 +225,12 @@ async def _replay(transaction: Transaction, state: BatchState, request: CommandR
             key=stored.key,
         )
     request.answer, request.replayed = stored.answer, True
+
+
+def check_deadline(deadline: float | None, now: float | None = None) -> None:
+    """Refuse to begin what nobody waits for any more; both times are the monotonic clock's."""
+    if deadline is not None and deadline <= (time.monotonic() if now is None else now):
+        raise RiffError("RDB-E-DEADLINE", "the time given for this was over before it was begun; nothing was done")
 
 
 def incident(error: Exception, place: str, *, is_undone: bool = True) -> RiffError:

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
-from riffdb.core.errors import RiffError
+from riffdb.core.errors import RiffError, input_error
 from riffdb.core.failpoints import hit
 from riffdb.core.incidents import new_incident
-from riffdb.core.limits import IDENTIFIER_BYTES_MAX
+from riffdb.core.limits import IDENTIFIER_BYTES_MAX, TIMEOUT_MS_MAX
 from riffdb.database.callers import Caller
 from riffdb.database.database import Database
 from riffdb.http.bodies import Body
@@ -29,6 +29,7 @@ from riffdb.http.rsgi import Headers, HTTPProtocol, Scope
 logger = logging.getLogger(__name__)
 
 INGRESS = "http"
+TIMEOUT_HEADER = "riffdb-timeout-ms"
 _NOBODY = Caller("nobody", "(nobody)", INGRESS)
 Received = TypeVar("Received")
 
@@ -108,6 +109,7 @@ class Edge:
         response: Response | LiveAnswer
         body = Body(scope.headers, protocol)
         try:
+            deadline = _deadline(scope.headers)
             route, parts = self._table.find(scope.method, scope.path)
             caller = _NOBODY
             if route.authorize is not None:
@@ -124,6 +126,7 @@ class Edge:
                     parts,
                     content,
                     scope.query_string,
+                    deadline,
                     last_event_id,
                     self._heartbeat_seconds,
                 )
@@ -195,6 +198,16 @@ async def _while_there(protocol: HTTPProtocol, answering: Coroutine[Any, Any, Re
     finally:
         for ended in (task, gone):
             ended.cancel()
+
+
+def _deadline(headers: Headers) -> float | None:
+    """When the client stops waiting, by the monotonic clock; None if it does not say."""
+    text = headers.get(TIMEOUT_HEADER)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= TIMEOUT_MS_MAX):
+        raise input_error(TIMEOUT_HEADER, f"must be milliseconds, a number from 1 to {TIMEOUT_MS_MAX:,}")
+    return monotonic() + int(text) / 1_000
 
 
 def _bearer_token(headers: Headers) -> str:

@@ -15,6 +15,7 @@ class Request:
     """`parts`: the variable parts of the address, percent-decoded; `query` is what stands behind them, as it was sent.
     `caller` is nobody's on an open route.
 
+    `deadline`: when the client has no use for the answer any more, by the monotonic clock.
     `last_event_id` and `heartbeat_seconds` are for answers that last.
     """
 
@@ -23,5 +24,6 @@ class Request:
     parts: tuple[str, ...]
     body: bytes
     query: str = ""
+    deadline: float | None = None
     last_event_id: str | None = None
     heartbeat_seconds: float = HEARTBEAT_SECONDS

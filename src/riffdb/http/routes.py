@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from riffdb.core.errors import RiffError, input_error
-from riffdb.core.limits import PLAN_BYTES_MAX
+from riffdb.core.limits import BATCH_BODY_BYTES_MAX, PLAN_BYTES_MAX
 from riffdb.database.callers import Caller, check_command, check_operator, check_query, check_stream, visible_plan
 from riffdb.database.database import Database
 from riffdb.http import streams
@@ -55,7 +55,7 @@ _PARAMETERS = {False: "([^/]+)", True: "(.*)"}
 async def run_command(request: Request) -> Response:
     """Run a command; the database's bytes, unchanged."""
     values = only_member(request.body, "input")
-    return answer(await request.database.command(request.caller, request.parts[0], values))
+    return answer(await request.database.command(request.caller, request.parts[0], values, deadline=request.deadline))
 
 
 async def resolve_command(request: Request) -> Response:
@@ -67,7 +67,17 @@ async def resolve_command(request: Request) -> Response:
 async def run_query(request: Request) -> Response:
     """Run a query."""
     values = only_member(request.body, "params")
-    return answer(await request.database.query(request.caller, request.parts[0], values))
+    return answer(await request.database.query(request.caller, request.parts[0], values, deadline=request.deadline))
+
+
+async def run_batch(request: Request) -> Response:
+    """Run many steps; the array of their answers and problems."""
+    document = json_object(request.body)
+    check_members(document, ("steps", "ordered"))
+    if "steps" not in document:
+        raise input_error("steps", "is missing; name the steps to run")
+    steps, ordered = document["steps"], document.get("ordered", False)
+    return answer(await request.database.batch(request.caller, steps, ordered=ordered, deadline=request.deadline))
 
 
 async def watch_query(request: Request) -> LiveAnswer:
@@ -143,6 +153,7 @@ _FILTERS = ("partition", "command", "outcome", "principal", "key", "since", "unt
 ROUTES = (
     Route("POST", "/v1/commands/{Name}", _command_grant, run_command, commits=True),
     Route("POST", "/v1/commands/{Name}/resolve", _command_grant, resolve_command),
+    Route("POST", "/v1/batch", _holder, run_batch, BATCH_BODY_BYTES_MAX, commits=True),
     Route("POST", "/v1/queries/{Name}", _query_grant, run_query),
     Route("POST", "/v1/queries/{Name}/watch", _query_grant, watch_query),
     Route("POST", "/v1/streams/{Name}/next", _stream_grant, streams.take, waits=True, commits=True),
