@@ -202,7 +202,9 @@ def test_what_nobody_waits_for_any_more_is_not_begun(queue: Place) -> None:
     assert queue.error_of(database.query(LOCAL, "DueWork", {"organization_id": ORGANIZATION}, deadline=0.0)).code == (
         "RDB-E-DEADLINE"
     )
-    answers = json.loads(queue.run(database.batch(LOCAL, [{"command": "CreateWork", "input": work("k")}], deadline=0.0)))
+    answers = json.loads(
+        queue.run(database.batch(LOCAL, [{"command": "CreateWork", "input": work("k")}], deadline=0.0))
+    )
     assert [answer["code"] for answer in answers] == ["RDB-E-DEADLINE"]
     assert queue.log() == []
     in_time = json.loads(queue.run(database.command(LOCAL, "CreateWork", work("k"), deadline=float("inf"))))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import riffdb
+from tests import faulty_disk
 from tests.surface.http_server import HttpClient
 
 ROOT = Path(__file__).parent.parent.parent
@@ -91,12 +92,13 @@ class Process:
         cwd: Path,
         environment: Mapping[str, str],
         files_max: int | None = None,
+        program: tuple[str | Path, ...] = (RIFFDB,),
     ) -> None:
         self._log = log
         bounded = [] if files_max is None else ["sh", "-c", f'ulimit -n {files_max}; exec "$@"', "sh"]
         with log.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [*bounded, RIFFDB, *arguments],
+                [*bounded, *program, *arguments],
                 cwd=cwd,
                 env=_environment(environment),
                 stdin=subprocess.DEVNULL,
@@ -207,15 +209,21 @@ class Deployment:
         with riffdb.open(self.url) as client:
             return str(client.create_capability(role=role, **restrictions)["token"])
 
-    def start(self, *arguments: str | Path, files_max: int | None = None, **environment: str) -> Process:
+    def start(
+        self,
+        *arguments: str | Path,
+        files_max: int | None = None,
+        program: tuple[str | Path, ...] = (RIFFDB,),
+        **environment: str,
+    ) -> Process:
         """Start `riffdb` in the application's folder; `files_max` bounds the files that it may have open."""
         log = self.folder / f"stderr-{len(self._processes)}.txt"
-        process = Process(log, arguments, self.application, environment, files_max)
+        process = Process(log, arguments, self.application, environment, files_max, program)
         self._processes.append(process)
         return process
 
     @contextmanager
-    def serving(self, failpoint: str = "", **options: int) -> Iterator[Server]:
+    def serving(self, failpoint: str = "", **options: Any) -> Iterator[Server]:
         """As `serve`, for a block, at whose end the server is ended in any case."""
         server = self.serve(failpoint, **options)
         try:
@@ -223,12 +231,23 @@ class Deployment:
         finally:
             server.process.end()
 
-    def serve(self, failpoint: str = "", *, port: int = 0, files_max: int | None = None) -> Server:
+    @property
+    def fault(self) -> Path:
+        """The file that says how the disk of `serve` with `faulty` fails, for as long as it is there."""
+        return self.folder / "fault"
+
+    def serve(
+        self, failpoint: str = "", *, port: int = 0, files_max: int | None = None, faulty: bool = False
+    ) -> Server:
         """Start the server, with a failpoint armed in it if one is given, and wait until it answers."""
         options = ("--allow-failpoints",) if failpoint else ()
         variables = {"RIFFDB_FAILPOINT": failpoint} if failpoint else {}
         arguments = ("serve", "--db", self.url, "--listen", f"127.0.0.1:{port}", "--json", *options)
-        process = self.start(*arguments, files_max=files_max, **variables)
+        program: tuple[str | Path, ...] = (RIFFDB,)
+        if faulty:
+            program = (sys.executable, "-m", "tests.faulty_disk")
+            variables |= {faulty_disk.VARIABLE: str(self.fault), "PYTHONPATH": str(ROOT)}
+        process = self.start(*arguments, files_max=files_max, program=program, **variables)
         line = process.line()
         assert '"listening"' in line, process.stderr
         ready = json.loads(line)

@@ -24,6 +24,7 @@ from riffdb.storage.sqlite import connections, log, statements
 from riffdb.storage.sqlite.tables import TableStatements, index_sql, table_sql
 from riffdb.storage.walks import walk_columns
 from tests.conformance.stores import Place, capability, everything, head, inserts, place_of, record, updates
+from tests.faulty_disk import FaultyDisk
 
 P = b"\x01" + b"p" * 16
 TABLE = Table(
@@ -232,45 +233,6 @@ def test_an_index_that_does_something_else_is_made_anew(was: Index, wanted: Inde
 
 
 # Failing disks
-
-
-class FaultyFile(apsw.VFSFile):
-    """A file whose writes or syncs fail while its disk's fault is armed."""
-
-    def __init__(self, disk: "FaultyDisk", name: str | apsw.URIFilename | None, flags: list[int]) -> None:
-        super().__init__(disk.base_name, name, flags)
-        self.disk = disk
-        self.name = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
-
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802  # the name that SQLite calls
-        self.disk.act("read", self.name)
-        return super().xRead(amount, offset)
-
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802  # the name that SQLite calls
-        self.disk.act("write", self.name)
-        super().xWrite(data, offset)
-
-    def xSync(self, flags: int) -> None:  # noqa: N802  # the name that SQLite calls
-        self.disk.act("sync", self.name)
-        super().xSync(flags)
-
-
-class FaultyDisk(apsw.VFS):
-    """The disk under every connection that is opened while it exists."""
-
-    def __init__(self) -> None:
-        self.base_name = apsw.vfs_names()[0]
-        self.fault: tuple[str, str, type[apsw.Error]] | None = None
-        self.hits = 0
-        super().__init__("faulty", self.base_name, makedefault=True)
-
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> FaultyFile:  # noqa: N802  # the name that SQLite calls
-        return FaultyFile(self, name, flags)
-
-    def act(self, call: str, name: str) -> None:
-        if self.fault is not None and call == self.fault[0] and name.endswith(self.fault[1]):
-            self.hits += 1
-            raise self.fault[2]("the fault of the test")
 
 
 @pytest.fixture
