@@ -159,8 +159,6 @@ CONTRADICTIONS = {
     "a row that is missing is changed": Batch(mutations=updates(WORK, work(1, due=5), work(2))),
     "a row that is missing is removed": Batch(mutations=deletes(WORK, work(1), work(2))),
     "a sequence is used again": Batch(records=[record(P, 2), record(P, 1)]),
-    "an identity is used again": Batch(records=[record(P, 2, "new"), record(P, 3, "k")]),
-    "an identity stands in the batch twice": Batch(records=[record(P, 2, "new"), record(P, 3, "new")]),
     "a token is another capability's": Batch(capabilities=[capability("two"), capability("three", token="one")]),
     "a record has a secret part already": Batch(secrets=[secret(P, 2), secret(P, 1)]),
     "the table is unknown": Batch(mutations=[Mutation("other", (1,), (1,), existed=False)]),
@@ -367,6 +365,13 @@ def test_an_identity_is_one_partition_command_and_key(place: Place) -> None:
         entry.identity: entry for entry in records if entry.identity is not None
     }
     assert place.read(lambda reader: reader.answered([])) == {}
+
+
+def test_of_an_identity_that_is_used_again_the_newest_record_counts(place: Place) -> None:
+    place.write(Batch(records=[record(P, 1, "k"), record(P, 2, "k"), record(P, 3, "other")]))
+    place.write(Batch(records=[record(P, 4, "k")]))
+    identity = (P, "Claim", "k")
+    assert place.read(lambda reader: reader.answered([identity])) == {identity: record(P, 4, "k")}
 
 
 def test_heads_move_and_the_system_partition_has_one(place: Place) -> None:

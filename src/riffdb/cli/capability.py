@@ -4,17 +4,13 @@ A token is printed once, on stdout, and kept nowhere; its id, which is no secret
 operators do this: whoever opens the file, or the holder of an operator's capability. Any holder derives from his own.
 """
 
-import re
 from typing import Any
 
 import click
 
+from riffdb.cli.inputs import parse_seconds
 from riffdb.cli.output import note, print_json, print_text
 from riffdb.cli.targets import Target, operator_options
-from riffdb.core.errors import RiffError
-
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_LIFETIME = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 
 
 @click.group("capability", short_help="create, derive, show and revoke capabilities")
@@ -46,7 +42,10 @@ def create(
         raise click.UsageError("--role takes the name of a role of the contract")
     with target.open() as client:
         created = client.create_capability(
-            role=role or "", principal=principal, partition=partition, lifetime_seconds=_lifetime_seconds(expires)
+            role=role or "",
+            principal=principal,
+            partition=partition,
+            lifetime_seconds=parse_seconds(expires, "--expires"),
         )
     return _show_created(created, as_json=as_json)
 
@@ -73,7 +72,7 @@ def derive(
     as_json: bool,
 ) -> int:
     """Derive a narrower capability from one's own and print its token, which is shown this once."""
-    lifetime_seconds = _lifetime_seconds(expires)
+    lifetime_seconds = parse_seconds(expires, "--expires")
     with target.open() as client:
         created = client.derive_capability(
             role=role,
@@ -142,12 +141,3 @@ def _show_created(created: dict[str, Any], *, as_json: bool) -> int:
         note(f"capability {created['id']} for {created['role'] or 'an operator'}; its token is shown this once")
         print_text(created["token"])
     return 0
-
-
-def _lifetime_seconds(text: str | None) -> int | None:
-    if text is None:
-        return None
-    match = _LIFETIME.fullmatch(text)
-    if match is None:
-        raise RiffError("RDB-E-USAGE", "--expires takes a number and a unit: 15m, 12h, 30d")
-    return int(match[1]) * _SECONDS[match[2]]

@@ -1,9 +1,10 @@
-"""JSON that a user gives: on the line, from a file as `@FILE`, from stdin as `-`; and lines of `name=value`.
+"""What a user gives: JSON on the line, from a file as `@FILE`, from stdin as `-`; `name=value`; lengths of time.
 
 What cannot be read is `RDB-E-USAGE` with the option it stands in, and never a traceback. Whether the values fit is the
 database's question.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from riffdb.core.json_depth import check_depth
 from riffdb.core.limits import BODY_DRAIN_BYTES_MAX
 
 INPUT_BYTES_MAX = BODY_DRAIN_BYTES_MAX
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_LENGTH = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 
 
 def read_object(text: str | None, option: str) -> dict[str, Any]:
@@ -78,3 +81,13 @@ def parse_params(lines: tuple[str, ...]) -> dict[str, str]:
             raise RiffError("RDB-E-USAGE", f"--param gives `{name}` twice")
         params[name] = value
     return params
+
+
+def parse_seconds(text: str | None, option: str) -> int | None:
+    """The seconds of a length of time such as 15m; None for None."""
+    if text is None:
+        return None
+    match = _LENGTH.fullmatch(text)
+    if match is None:
+        raise RiffError("RDB-E-USAGE", f"{option} takes a number and a unit: 15m, 12h, 30d")
+    return int(match[1]) * _SECONDS[match[2]]

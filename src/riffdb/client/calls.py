@@ -156,6 +156,10 @@ class Calls(Generic[AnyConsumer]):
         """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference"}`; operators only."""
         return await self._facts("verify")
 
+    async def _retention(self, *, keys_seconds: int | None = None) -> dict[str, Any]:
+        """How long request keys are remembered, `{"keys_seconds"}`; from now on as long as is given. Operators only."""
+        return await self._facts("retention", keys_seconds=keys_seconds)
+
     async def _deploy(self, plan: Plan, /) -> Deployment:
         """Put a contract on the database: `created`, `updated` or `unchanged`, with the changes; operators only."""
         deployment = await self._transport.deploy(plan)
@@ -262,6 +266,7 @@ class AsyncClient(Calls[AsyncConsumer]):
     get = Calls._get
     log = Calls._log
     why = Calls._why
+    retention = Calls._retention
     verify = Calls._verify
     derive_capability = Calls._derive_capability
     capabilities = Calls._capabilities
@@ -299,6 +304,7 @@ class Client(Calls[Consumer]):
     get = stepped(Calls._get)
     log = stepped(Calls._log)
     why = stepped(Calls._why)
+    retention = stepped(Calls._retention)
     verify = stepped(Calls._verify)
     derive_capability = stepped(Calls._derive_capability)
     capabilities = stepped(Calls._capabilities)

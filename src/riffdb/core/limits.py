@@ -57,6 +57,10 @@ WATCH_RING_BYTES_MAX = 1 << 20
 WATCH_KEEP_SECONDS = 60
 """How long the changes of a query are kept for those whose watch broke."""
 WATCH_GROUPS_KEPT_MAX = 1_000
+KEYS_SECONDS = 30 * 86_400
+"""How long request keys are remembered, unless an operator sets it."""
+KEYS_SECONDS_MIN = 3_600
+KEYS_SECONDS_MAX = 3_650 * 86_400
 LOG_ENTRIES_MAX = 1_000
 """Commits that one look at the log shows."""
 PLAN_BYTES_MAX = 16 << 20

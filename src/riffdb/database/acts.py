@@ -17,6 +17,7 @@ from riffdb.database.consumer_rows import CONSUMER_TABLES
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.deploying import allowed_changes
 from riffdb.database.records import EMPTY_CHAIN, chained
+from riffdb.database.settings import SETTINGS
 from riffdb.plan import Plan
 from riffdb.plan.changes import Change, Deployment
 from riffdb.plan.plan import to_json
@@ -46,7 +47,7 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     changes: tuple[Change, ...] = ()
     if deployed:
         changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
-    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES])
+    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES, SETTINGS])
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
     head, record = await system_commit(transaction, contract, caller, "deploy", facts, outcome)

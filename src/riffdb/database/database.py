@@ -32,6 +32,7 @@ from riffdb.database.operations import Operations
 from riffdb.database.pipeline import check_deadline, incident, run_commands
 from riffdb.database.reading import admit_query, run_query
 from riffdb.database.records import whole_answer
+from riffdb.database.settings import Settings, read_settings
 from riffdb.database.tokens import token_hash
 from riffdb.database.waiting import wait_for_growth
 from riffdb.database.wakeups import Wakeups
@@ -47,22 +48,26 @@ Work = CommandRequest | Act | ConsumerRequest
 class Database:
     """One open database. Use `Database.open`; every method may be called while others run."""
 
-    def __init__(self, store: Store, contract: Contract | None, make_door: Callable[[Run], Door]) -> None:
+    def __init__(
+        self, store: Store, contract: Contract | None, settings: Settings, make_door: Callable[[Run], Door]
+    ) -> None:
         self._store = store
         self._contract = contract
+        self._settings = settings
         self._door = make_door(self._run)
         self.wakeups = Wakeups(self._door.make_signal)
         self._consumers = Consumers(store, lambda: self.contract, self._door, self.wakeups)
         self.watches = Watches(store, self.wakeups, lambda: self.contract)
-        self.operations = Operations(store, lambda: self.contract, self._door, self.watches.rouse)
+        self.operations = Operations(store, lambda: self.contract, self._settings, self._door, self.watches.rouse)
 
     @classmethod
     async def open(cls, store: Store, make_door: Callable[[Run], Door]) -> Self:
         """The database of this store; the store may be empty, `deploy` then puts a contract on it."""
         async with store.snapshot() as reader:
             deployed = await reader.contracts()
+            settings = await read_settings(reader) if deployed else Settings()
         contract = Contract(stored_plan(deployed[-1])) if deployed else None
-        return cls(store, contract, make_door)
+        return cls(store, contract, settings, make_door)
 
     @property
     def contract(self) -> Contract:
@@ -168,7 +173,8 @@ class Database:
         async with self._store.snapshot() as reader:
             await check_token(reader, caller)
             record = (await reader.answered([identity])).get(identity)
-        if record is None:
+            is_known = record is not None and not self._settings.is_forgotten(record, await reader.time())
+        if record is None or not is_known:
             raise RiffError("RDB-E-ABSENT", "nothing is recorded under this key now; an earlier call may still commit")
         return whole_answer(record.answer, True)
 
@@ -358,7 +364,7 @@ class Database:
 
     async def _run_commands(self, requests: list[CommandRequest]) -> None:
         try:
-            await run_commands(self._store, self.contract, requests, self.wakeups)
+            await run_commands(self._store, self.contract, self._settings, requests, self.wakeups)
         except Exception as error:  # noqa: BLE001  # kept for each caller, who raises it
             told = error if isinstance(error, RiffError) else incident(error, "a batch of commands", is_undone=False)
             for request in requests:

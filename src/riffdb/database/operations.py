@@ -25,6 +25,8 @@ from riffdb.database.contracts import Contract
 from riffdb.database.doors import Door
 from riffdb.database.provenance import history
 from riffdb.database.rebuilding import History
+from riffdb.database.retention import decode_keys_seconds, set_keys_seconds
+from riffdb.database.settings import Settings
 from riffdb.database.verifying import verify
 from riffdb.storage.protocol import Reader, Store, Transaction
 
@@ -34,9 +36,17 @@ Result = TypeVar("Result")
 class Operations:
     """The operations of one database. `rouse`: let every watch look at its authority."""
 
-    def __init__(self, store: Store, contract: Callable[[], Contract], door: Door, rouse: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        contract: Callable[[], Contract],
+        settings: Settings,
+        door: Door,
+        rouse: Callable[[], None],
+    ) -> None:
         self._store = store
         self._contract = contract
+        self._settings = settings
         self._door = door
         self._rouse = rouse
 
@@ -179,6 +189,24 @@ class Operations:
                 return (await verify(reader, scratch)).to_json()
 
         return await self._told(caller, compare)
+
+    async def retention(self, caller: Caller, *, keys_seconds: object = None) -> dict[str, Any]:
+        """How long request keys are remembered, `{"keys_seconds"}`; from now on as long as is given."""
+        check_unrestricted(caller)
+        if keys_seconds is None:
+            return await self._told(caller, self._kept)
+        seconds = decode_keys_seconds(keys_seconds)
+
+        def remember(_: None) -> None:
+            self._settings.keys_seconds = seconds
+
+        await self.act(
+            caller, lambda transaction: set_keys_seconds(transaction, self._contract(), caller, seconds), remember
+        )
+        return {"keys_seconds": seconds}
+
+    async def _kept(self, _: Reader) -> dict[str, Any]:
+        return {"keys_seconds": self._settings.keys_seconds}
 
     async def _told(self, caller: Caller, tell: Callable[[Reader], Awaitable[Result]]) -> Result:
         """What an operator is told, read beside the batches in one snapshot."""

@@ -24,6 +24,7 @@ from riffdb.database.overlay import Overlay
 from riffdb.database.records import EMPTY_CHAIN, commit_record, unrecorded_text
 from riffdb.database.sealing import seal_services
 from riffdb.database.secrets import is_same_input, secret_hash, secret_part
+from riffdb.database.settings import Settings
 from riffdb.database.wakeups import Wakeups
 from riffdb.engine import Evaluation, Guarded, Rows
 from riffdb.storage.protocol import Store, Transaction
@@ -40,6 +41,7 @@ class BatchState:
 
     The head of a partition is the record of its newest commit, where the batch has made one."""
 
+    settings: Settings
     now: int
     heads: dict[bytes, Head | CommitRecord]
     answered: dict[Identity, CommitRecord]
@@ -54,7 +56,9 @@ class BatchState:
         return self.heads.get(partition) or Head(partition, 0, 0, EMPTY_CHAIN)
 
 
-async def run_commands(store: Store, contract: Contract, requests: Sequence[CommandRequest], wakeups: Wakeups) -> None:
+async def run_commands(
+    store: Store, contract: Contract, settings: Settings, requests: Sequence[CommandRequest], wakeups: Wakeups
+) -> None:
     """Settle all requests, and wake those whom the commits concern.
 
     An error of one is kept in it; a failure of the store is raised and concerns them all.
@@ -64,7 +68,7 @@ async def run_commands(store: Store, contract: Contract, requests: Sequence[Comm
         request.stale_contract = request.contract is not contract
     commits: list[Committed] = []
     try:
-        await _run(store, current, commits)
+        await _run(store, settings, current, commits)
     finally:  # also when it is not known whether they are durable: a wakeup in vain harms nobody
         for partition, topics in _topics(wakeups, commits).items():
             wakeups.bump(partition, topics)
@@ -84,9 +88,9 @@ def _topics(wakeups: Wakeups, commits: Sequence[Committed]) -> dict[bytes, set[s
     return topics
 
 
-async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[Committed]) -> None:
+async def _run(store: Store, settings: Settings, requests: Sequence[CommandRequest], commits: list[Committed]) -> None:
     async with store.transaction() as transaction:
-        state = await _observe(transaction, requests)
+        state = await _observe(transaction, settings, requests)
         state.commits = commits
         begun = time.monotonic()
         for request in requests:
@@ -111,8 +115,9 @@ async def _run(store: Store, requests: Sequence[CommandRequest], commits: list[C
             )
 
 
-async def _observe(transaction: Transaction, requests: Sequence[CommandRequest]) -> BatchState:
+async def _observe(transaction: Transaction, settings: Settings, requests: Sequence[CommandRequest]) -> BatchState:
     state = BatchState(
+        settings,
         now=await transaction.time(),
         heads={**await transaction.heads({request.partition for request in requests})},
         answered=await transaction.answered([request.identity for request in requests if request.identity is not None]),
@@ -145,7 +150,7 @@ async def _settle(transaction: Transaction, state: BatchState, request: CommandR
     if request.caller.token_hash is not None:
         check_capability(state.capabilities.get(request.caller.token_hash), sealed)
     stored = None if request.identity is None else state.answered.get(request.identity)
-    if stored is not None:
+    if stored is not None and not state.settings.is_forgotten(stored, sealed):
         await _replay(transaction, state, request, stored)
         return
     hit("command.sealed")

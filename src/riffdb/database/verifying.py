@@ -29,6 +29,7 @@ from riffdb.database.contracts import stored_plan
 from riffdb.database.rebuilding import RECORDS_AT_ONCE, History, Rebuilding
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.secrets import secret_hash
+from riffdb.database.settings import KEYS, SETTINGS
 from riffdb.plan.identity import plan_hash
 from riffdb.storage.protocol import Reader, Scan, Store
 
@@ -96,6 +97,7 @@ class _Verifier:
             raise _differs("there are commit records of partitions that have no head, or behind a head")
         operators.compare(await self._reader.capability_list())
         if rebuilding is not None:
+            operators.compare_settings(await self._reader.scan(Scan(SETTINGS, None, (), limit=_ROWS_AT_ONCE)))
             await self._compare(history, rebuilding)
             await self._consumers()
 
@@ -171,18 +173,26 @@ class _Operators:
         self._deployed = deployed
         self._times: list[tuple[bytes, int]] = []
         self._capabilities: dict[str, tuple[dict[str, Any], int, int | None]] = {}
+        self._settings: dict[str, tuple[int, int]] = {}
 
     def add(self, record: CommitRecord) -> None:
         """Take the next record into account."""
         facts = msgspec.json.decode(record.input)
         if record.command == "deploy":
             self._times.append((record.plan_hash, record.time))
+        elif record.command == "retention.keys":
+            self._settings[KEYS] = (facts[KEYS], record.sequence)
         elif record.command in ("capability.create", "capability.derive"):
             self._capabilities[facts["id"]] = (facts, record.time, None)
         elif record.command == "capability.revoke":
             for identity in facts["ended"]:
                 told, created_at, revoked_at = self._capabilities[identity]
                 self._capabilities[identity] = (told, created_at, revoked_at or record.time)
+
+    def compare_settings(self, rows: Sequence[Row]) -> None:
+        """Raise the first difference."""
+        if {name: (value, sequence) for _, name, value, _, sequence in rows} != self._settings:
+            raise _differs("the settings are not those that operators set")
 
     def compare(self, capabilities: Sequence[Capability]) -> None:
         """Raise the first difference."""

@@ -174,6 +174,7 @@ ROUTES = (
     Route("GET", "/v1/admin/capabilities", _operator, operation("capabilities")),
     Route("GET", "/v1/admin/capabilities/{id}", _operator, operation("capability", parts=("identity",))),
     Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, operation("revoke", parts=("identity",))),
+    Route("POST", "/v1/admin/retention", _operator, operation("retention", "keys_seconds")),
     Route("POST", "/v1/admin/verify", _operator, operation("verify")),
     Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),
     Route("POST", "/v1/admin/streams/{Name}/redrive", _operator, streams.redrive, commits=True),

@@ -333,8 +333,8 @@ class MemoryTransaction(MemoryReader):
         if state.records.get(partition) is self._store.state.records.get(partition):
             state.records[partition] = dict(state.records.get(partition, {}))
             state.answered[partition] = dict(state.answered.get(partition, {}))
-        if record.sequence in state.records[partition] or record.identity in state.answered[partition]:
-            raise contradiction("a second record of one sequence or identity")
+        if record.sequence in state.records[partition]:
+            raise contradiction("a second record of one sequence")
         state.records[partition][record.sequence] = record
         if record.identity is not None:
             state.answered[partition][record.identity] = record

@@ -86,7 +86,7 @@ class Reader(Protocol):
         ...
 
     async def answered(self, identities: Collection[Identity]) -> dict[Identity, CommitRecord]:
-        """The commit records that hold those idempotency identities."""
+        """The newest commit record of each of those idempotency identities that has one."""
         ...
 
     async def log(self, partition: bytes, after: int, limit: int) -> list[CommitRecord]:

@@ -50,7 +50,7 @@ LAYOUT = (
   chain BLOB NOT NULL
 ) STRICT""",
     """CREATE UNIQUE INDEX riffdb_commit_sequence ON riffdb_commit ("partition", sequence)""",
-    """CREATE UNIQUE INDEX riffdb_commit_identity ON riffdb_commit ("key", "partition", command)
+    """CREATE INDEX riffdb_commit_identity ON riffdb_commit ("key", "partition", command)
   WHERE "key" IS NOT NULL""",
     """CREATE TABLE riffdb_secret (
   "partition" BLOB NOT NULL,
@@ -126,7 +126,7 @@ HEADS_AFTER = f'{_HEADS} WHERE "partition" > ? ORDER BY "partition" LIMIT ?'
 PUT_HEAD = f'{_insert("riffdb_head", Head)} ON CONFLICT ("partition") DO UPDATE SET {_replacing(Head, "partition")}'
 
 _RECORD = f"SELECT {_listed(CommitRecord)} FROM riffdb_commit"
-RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key" = ?'
+RECORD_OF_IDENTITY = f'{_RECORD} WHERE "partition" = ? AND command = ? AND "key" = ? ORDER BY position DESC LIMIT 1'
 NEWEST_KEY = 'SELECT max("key") FROM riffdb_commit WHERE "key" IS NOT NULL'
 RECORD_OF_SEQUENCE = f'{_RECORD} WHERE "partition" = ? AND sequence = ?'
 RECORDS_AFTER = f'{_RECORD} WHERE "partition" = ? AND sequence > ? ORDER BY sequence LIMIT ?'
