@@ -39,6 +39,10 @@ def resolved(place: Place) -> object:
         return error.code
 
 
+def keys_seconds(place: Place, **wanted: int) -> object:
+    return place.run(place.database.operations.retention(LOCAL, **wanted))["keys_seconds"]
+
+
 def test_a_key_is_new_again_exactly_when_its_record_is_older_than_keys_are_remembered(place: Place) -> None:
     first = place.command("Deposit", **account("pay", amount=1))
     recorded = place.log()[-1].time
@@ -77,14 +81,13 @@ def test_two_uses_of_a_forgotten_key_in_one_batch_are_one(place: Place) -> None:
 def test_operators_set_how_long(place: Place) -> None:
     deposit(place)
     recorded = place.log()[-1].time
-    operations = place.database.operations
-    assert place.run(operations.retention(LOCAL)) == {"keys_seconds": 30 * DAY}
-    assert place.run(operations.retention(LOCAL, keys_seconds=3_600)) == {"keys_seconds": 3_600}
-    assert place.run(operations.retention(LOCAL, keys_seconds=7_200)) == {"keys_seconds": 7_200}
+    assert keys_seconds(place) == 30 * DAY
+    assert keys_seconds(place, keys_seconds=3_600) == 3_600
+    assert keys_seconds(place, keys_seconds=7_200) == 7_200
     act = place.log(None)[-1]
     assert (act.command, act.input, act.principal) == ("retention.keys", '{"keys_seconds":7200}', "local:test")
     place.reopen()
-    assert place.run(place.database.operations.retention(LOCAL)) == {"keys_seconds": 7_200}
+    assert keys_seconds(place) == 7_200
     place.now = recorded + 7_200 * SECOND
     assert resolved(place) != "RDB-E-ABSENT"
     place.now += 1

@@ -11,7 +11,7 @@ import pytest
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import FailpointError, arm
 from riffdb.core.layout import Column, Index, Row, Table
-from riffdb.core.records import Batch, DeployedContract, Head, Mutation, SecretPart
+from riffdb.core.records import Batch, DeployedContract, Head, Mutation, SecretPart, Trim
 from riffdb.core.stepping import step
 from riffdb.storage.protocol import SECRET_BYTES, Reader, Scan, Transaction
 from tests.conformance.stores import (
@@ -365,6 +365,25 @@ def test_an_identity_is_one_partition_command_and_key(place: Place) -> None:
         entry.identity: entry for entry in records if entry.identity is not None
     }
     assert place.read(lambda reader: reader.answered([])) == {}
+
+
+def test_the_oldest_records_of_a_partition_go_with_their_secret_parts(place: Place) -> None:
+    records = [record(P, number, f"k{number}") for number in range(1, 6)]
+    others = [record(Q, number, f"k{number}") for number in range(1, 6)]
+    secrets = [secret(partition, number) for partition in (P, Q) for number in (1, 3, 4)]
+    place.write(Batch(heads=[head(P, 5), head(Q, 5)], records=[*records, *others], secrets=secrets))
+    place.write(Batch(trims=[Trim(P, 3), Trim(b"none", 9)]))
+    place.write(Batch(trims=[Trim(P, 2)]))
+    identities = [entry.identity for entry in (*records, *others) if entry.identity is not None]
+    assert place.read(lambda reader: reader.log(P, 0, 9)) == records[3:]
+    assert place.read(lambda reader: reader.log(Q, 0, 9)) == others
+    assert place.read(lambda reader: reader.commits()) == 7
+    assert place.read(lambda reader: reader.answered(identities)).keys() == set(identities[3:])
+    assert place.read(lambda reader: reader.secrets(P, [1, 3, 4])).keys() == {4}
+    assert place.read(lambda reader: reader.secrets(Q, [1, 3, 4])).keys() == {1, 3, 4}
+    assert place.read(lambda reader: reader.heads([P])) == {P: head(P, 5)}
+    place.write(Batch(heads=[head(P, 6)], records=[record(P, 6, "k1")]))
+    assert place.read(lambda reader: reader.answered([(P, "Claim", "k1")])) == {(P, "Claim", "k1"): record(P, 6, "k1")}
 
 
 def test_of_an_identity_that_is_used_again_the_newest_record_counts(place: Place) -> None:

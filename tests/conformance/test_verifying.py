@@ -50,7 +50,7 @@ def tampered(place: Place, statement: str) -> Any:
 
 
 def test_what_agrees_is_counted(safe: Place) -> None:
-    assert found(safe) == {"ok": True, "commits": 5, "rows": 2, "first_difference": None, "erased": 0}
+    assert found(safe) == {"ok": True, "commits": 5, "rows": 2, "first_difference": None, "erased": 0, "trimmed": 0}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,63 @@ def test_a_tombstone_is_compared(jobs: Place, column: str) -> None:
     assert found(jobs)["ok"]
     result = tampered(jobs, f"UPDATE job__deleted SET {column} = {column} + 1")
     assert f"`{column}` in a tombstone of `Job`, written by commit " in result["first_difference"]
+
+
+@pytest.fixture
+def trimmed(safe: Place) -> Place:
+    """The accounts, when the commits that made them were trimmed, and one that came later."""
+    safe.now += 31 * 86_400 * 1_000_000
+    safe.command("OpenAccount", **given("third", password=FIRST) | {"login": "eve"})
+    safe.run(safe.database.operations.retention(LOCAL, apply=True))
+    return safe
+
+
+def test_trimmed_commits_are_counted(trimmed: Place) -> None:
+    assert found(trimmed) == {
+        "ok": True,
+        "commits": 4,
+        "rows": 3,
+        "first_difference": None,
+        "erased": 0,
+        "trimmed": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "UPDATE riffdb__base_rows SET told = replace(told, '\"1\"', '\"7\"')",
+            "the rows that stand for the commits up to 3",
+        ),
+        ("UPDATE riffdb__base_rows SET commit_sequence = 3", "the rows that stand for the commits up to 3"),
+        ("DELETE FROM riffdb__base_rows WHERE key LIKE '%bob%'", "the rows that stand for the commits up to 3"),
+        ('UPDATE riffdb__base_rows SET secret = \'{"password":"guess me"}\'', "a secret of a row that commit "),
+        ("UPDATE riffdb__base_rows SET secret_hash = 'x', salt = x''", "the rows that stand for the commits up to 3"),
+        ("UPDATE riffdb__bases SET hash = zeroblob(32)", "the base of partition "),
+        ("UPDATE riffdb__bases SET through = 2", "the base of partition "),
+        ("UPDATE riffdb__bases SET chain = zeroblob(32)", "commit 4 of partition "),
+        ("DELETE FROM riffdb__bases", "commit 4 of partition "),
+        (
+            "DELETE FROM riffdb__bases; DELETE FROM riffdb_head WHERE \"partition\" <> x'';"
+            " DELETE FROM riffdb_commit WHERE \"partition\" <> x''; DELETE FROM account",
+            f"the base of partition {ORGANIZATION} is gone",
+        ),
+        ("UPDATE account SET changes = 7 WHERE login = 'ada'", "`changes` in a row of `Account`, written by commit 2"),
+        ("DELETE FROM account WHERE login = 'ada'", "a row of `Account`, written by commit 2, is missing"),
+        ("UPDATE riffdb_commit SET principal = 'nobody' WHERE sequence = 4", "commit 4 of partition "),
+        ("UPDATE riffdb_commit SET principal = 'x' WHERE command = 'retention.trim'", "of partition system"),
+    ],
+)
+def test_a_base_is_compared_with_the_act_that_made_it(trimmed: Place, statement: str, words: str) -> None:
+    result = tampered(trimmed, statement)
+    assert (result["ok"], words in str(result["first_difference"])) == (False, True), result["first_difference"]
+    assert "guess me" not in result["first_difference"]
+
+
+def test_a_secret_of_a_base_that_is_gone_is_passed_over_and_counted(trimmed: Place) -> None:
+    result = tampered(trimmed, "UPDATE riffdb__base_rows SET secret = '', salt = x'' WHERE key LIKE '%ada%'")
+    assert (result["ok"], result["erased"]) == (True, 2)
 
 
 def test_an_index_that_disagrees_with_its_table_is_named(safe: Place) -> None:

@@ -35,7 +35,7 @@ COMMANDS = {
     "get": "show a row, now or as it stood",
     "log": "show the newest commits",
     "why": "explain a commit",
-    "retention": "show or set how long things are kept",
+    "retention": "trim the log, and say how long keys are remembered",
     "verify": "compare everything that is kept with the log",
     "capability": "create, derive, show and revoke capabilities",
 }

@@ -24,6 +24,8 @@ def command(target: Target, as_json: bool) -> int:
         print_text(f"{found['commits']:,} commits and {found['rows']:,} rows agree")
     if not found["ok"]:
         note(f"verification failed: {found['first_difference']}")
-    elif found["erased"]:
+    elif found["trimmed"]:
+        note(f"{found['trimmed']:,} older commits were trimmed; it began with the rows that they had left")
+    if found["ok"] and found["erased"]:
         note(f"{found['erased']:,} secret values are erased and could not be compared")
     return 0 if found["ok"] else CODES["RDB-E-VERIFY"].exit

@@ -156,9 +156,16 @@ class Calls(Generic[AnyConsumer]):
         """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference"}`; operators only."""
         return await self._facts("verify")
 
-    async def _retention(self, *, keys_seconds: int | None = None) -> dict[str, Any]:
-        """How long request keys are remembered, `{"keys_seconds"}`; from now on as long as is given. Operators only."""
-        return await self._facts("retention", keys_seconds=keys_seconds)
+    async def _retention(
+        self, *, older_than_seconds: int | None = None, keys_seconds: int | None = None, apply: bool = False
+    ) -> dict[str, Any]:
+        """What of the log is older than that, or than request keys are remembered, and may go; with `apply` it does.
+
+        With `keys_seconds`, request keys are remembered so long from now on. Operators only.
+        """
+        return await self._facts(
+            "retention", older_than_seconds=older_than_seconds, keys_seconds=keys_seconds, apply=apply
+        )
 
     async def _deploy(self, plan: Plan, /) -> Deployment:
         """Put a contract on the database: `created`, `updated` or `unchanged`, with the changes; operators only."""

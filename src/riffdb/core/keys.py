@@ -36,6 +36,22 @@ def partition_encoder(value_type: Type) -> Callable[[Any], bytes]:
     raise AssertionError(f"{value_type} is no key type")
 
 
+_TAGS = {"uuid": 1, "string": 2, "u64": 3, "i64": 4, "date": 5, "timestamp": 6, "enum": 7}
+
+
+def partition_value(value_type: Type, partition: bytes) -> Any:
+    """The inside value of a key type that has these partition bytes; None where they are of another type."""
+    tag, body = partition[0], partition[1:]
+    if _TAGS[value_type.kind] != tag:
+        return None
+    if tag == 1:
+        return body
+    if tag == 2:
+        return body.decode()
+    number = int.from_bytes(body, "big")
+    return number - _OFFSET if tag in (4, 5, 6) else number
+
+
 @lru_cache(4_096)
 def partition_text(partition: bytes) -> str:
     """A readable form of partition bytes for people and for answers; the system partition is `system`."""

@@ -1,8 +1,9 @@
 """What a store keeps beside rows: heads, commit records with their secret parts, capabilities, contracts; and `Batch`,
 one atomic write.
 
-A commit record is written once and never changed. It holds everything that a replay of its answer, the provenance of
-a row and a recomputation of state need. `answer` is the JSON text of the answer up to, not including, `"replayed"`.
+A commit record is written once and never changed; the oldest of a partition may go. It holds everything that a replay
+of its answer, the provenance of a row and a recomputation of state need. `answer` is the JSON text of the answer up to,
+not including, `"replayed"`.
 """
 
 from dataclasses import dataclass, field
@@ -121,6 +122,13 @@ class Mutation(NamedTuple):
     existed: bool
 
 
+class Trim(NamedTuple):
+    """Commit records of a partition that go, with their secret parts: those up to and with this sequence."""
+
+    partition: bytes
+    through: int
+
+
 @dataclass(slots=True)
 class Batch:
     """Everything that one flush writes, all or nothing."""
@@ -131,3 +139,4 @@ class Batch:
     capabilities: list[Capability] = field(default_factory=list)
     contracts: list[DeployedContract] = field(default_factory=list)
     secrets: list[SecretPart] = field(default_factory=list)
+    trims: list[Trim] = field(default_factory=list)

@@ -12,6 +12,7 @@ from typing import Any
 from riffdb.core.canonical import canonical_json
 from riffdb.core.keys import SYSTEM_PARTITION
 from riffdb.core.records import Batch, CommitRecord, DeployedContract, Head
+from riffdb.database.bases import BASE_TABLES
 from riffdb.database.callers import Caller
 from riffdb.database.consumer_rows import CONSUMER_TABLES
 from riffdb.database.contracts import Contract, stored_plan
@@ -47,7 +48,9 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     changes: tuple[Change, ...] = ()
     if deployed:
         changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
-    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES, SETTINGS])
+    await transaction.prepare(
+        [*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES, SETTINGS, *BASE_TABLES]
+    )
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
     head, record = await system_commit(transaction, contract, caller, "deploy", facts, outcome)

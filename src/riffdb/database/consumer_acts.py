@@ -12,8 +12,9 @@ from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import UNSETTLED_MAX
 from riffdb.core.records import Batch
 from riffdb.core.types import TIMESTAMP
-from riffdb.core.values import decoder
+from riffdb.core.values import decoder, timestamp_text
 from riffdb.database.acts import system_commit
+from riffdb.database.bases import Base, base_of, first_kept
 from riffdb.database.consumer_batch import ConsumerBatch
 from riffdb.database.consumer_requests import Subject, event_position, too_many_unsettled, unknown_consumer
 from riffdb.database.consumer_rows import (
@@ -24,7 +25,7 @@ from riffdb.database.consumer_rows import (
     DeadLetterRow,
     DeliveryRow,
 )
-from riffdb.database.streams import START, Position, before
+from riffdb.database.streams import Position, before
 from riffdb.storage.protocol import Reader, Scan, Transaction
 
 _ALL = (1 << 31) - 1
@@ -127,16 +128,21 @@ async def _changed(
 
 
 async def _place(reader: Reader, partition: bytes, newest: int, target: Target) -> Position:
+    base = await base_of(reader, partition)
     if target == "start":
-        return START
+        return await first_kept(reader, partition)
     if target == "now":
         return before(newest + 1)
     if isinstance(target, Position):
         if target.sequence > newest:
             raise input_error("to", "lies behind the newest commit of the partition")
+        if base is not None and target.sequence <= base.through:
+            raise _trimmed(base)
         return Position(target.sequence, target.ordinal - 1)
     assert isinstance(target, int)
-    low, high = 1, newest + 1  # the first commit at or after the time
+    if base is not None and target <= base.time:
+        raise _trimmed(base)
+    low, high = 1 if base is None else base.through + 1, newest + 1  # the first commit at or after the time
     while low < high:
         middle = (low + high) // 2
         if (await reader.records(partition, [middle]))[middle].time < target:
@@ -144,3 +150,8 @@ async def _place(reader: Reader, partition: bytes, newest: int, target: Target) 
         else:
             high = middle
     return before(low)
+
+
+def _trimmed(base: Base) -> RiffError:
+    kept = f"the log of the partition is trimmed up to commit {base.through}, of {timestamp_text(base.time)}"
+    return input_error("to", f'{kept}; seek to what is later, or to "start" for the oldest event that is kept')

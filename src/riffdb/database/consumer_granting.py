@@ -11,6 +11,7 @@ from hashlib import sha256
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import CONSUMERS_MAX, DELIVERY_ATTEMPTS_MAX, EVENT_RECORDS_MAX, UNSETTLED_MAX
 from riffdb.core.values import timestamp_text
+from riffdb.database.bases import first_kept
 from riffdb.database.callers import check_token
 from riffdb.database.codecs import json_text
 from riffdb.database.consumer_batch import ConsumerBatch
@@ -163,7 +164,9 @@ async def _created(batch: ConsumerBatch, subject: Subject, retired: ConsumerRow 
     if len(others - {subject.key}) >= CONSUMERS_MAX:
         message = f"the partition has {CONSUMERS_MAX} consumers, which is the most; retire one first"
         raise RiffError("RDB-E-CONSUMERS", message, detail={"retry_after": 60})
-    read = START if start == "start" else before(batch.newest(subject.partition) + 1)
+    read = before(batch.newest(subject.partition) + 1)
+    if start == "start":
+        read = await first_kept(batch.transaction, subject.partition)
     time = batch.time(subject.partition)
     if retired is not None:
         return retired.changed(is_retired=False, created_at=time).at(read)

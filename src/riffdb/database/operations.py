@@ -25,8 +25,10 @@ from riffdb.database.contracts import Contract
 from riffdb.database.doors import Door
 from riffdb.database.provenance import history
 from riffdb.database.rebuilding import History
-from riffdb.database.retention import decode_keys_seconds, set_keys_seconds
-from riffdb.database.settings import Settings
+from riffdb.database.retention import decode_keys_seconds, set_keys_seconds, trimmed_age
+from riffdb.database.settings import SECOND, Settings
+from riffdb.database.trimmable import Trimmable, left_over, trimmable
+from riffdb.database.trimming import Trimming
 from riffdb.database.verifying import verify
 from riffdb.storage.protocol import Reader, Store, Transaction
 
@@ -181,7 +183,7 @@ class Operations:
         return await self._told(caller, tell)
 
     async def verify(self, caller: Caller) -> dict[str, Any]:
-        """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference","erased"}`."""
+        """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference","erased","trimmed"}`."""
         check_unrestricted(caller)
 
         async def compare(reader: Reader) -> dict[str, Any]:
@@ -190,23 +192,43 @@ class Operations:
 
         return await self._told(caller, compare)
 
-    async def retention(self, caller: Caller, *, keys_seconds: object = None) -> dict[str, Any]:
-        """How long request keys are remembered, `{"keys_seconds"}`; from now on as long as is given."""
+    async def retention(
+        self, caller: Caller, *, keys_seconds: object = None, older_than_seconds: object = None, apply: object = False
+    ) -> dict[str, Any]:
+        """Let request keys be remembered so long, if that is given; and what of the log is older and can be trimmed:
+        `{"keys_seconds","older_than_seconds","applied","partitions","commits","held","rows"}`. With `apply` it is."""
         check_unrestricted(caller)
-        if keys_seconds is None:
-            return await self._told(caller, self._kept)
-        seconds = decode_keys_seconds(keys_seconds)
+        if not isinstance(apply, bool):
+            raise input_error("apply", "must be true or false")
+        if keys_seconds is not None:
+            seconds = decode_keys_seconds(keys_seconds)
 
-        def remember(_: None) -> None:
-            self._settings.keys_seconds = seconds
+            def remember(_: None) -> None:
+                self._settings.keys_seconds = seconds
 
-        await self.act(
-            caller, lambda transaction: set_keys_seconds(transaction, self._contract(), caller, seconds), remember
-        )
-        return {"keys_seconds": seconds}
+            await self.act(
+                caller, lambda transaction: set_keys_seconds(transaction, self._contract(), caller, seconds), remember
+            )
+        age = trimmed_age(self._settings, older_than_seconds)
 
-    async def _kept(self, _: Reader) -> dict[str, Any]:
-        return {"keys_seconds": self._settings.keys_seconds}
+        async def find(reader: Reader) -> list[Trimmable]:
+            return await trimmable(reader, await reader.time() - age * SECOND - 1)
+
+        trimming = Trimming(self._store, self._contract, self._door, caller, self.act)
+        if apply:
+            await trimming.clear(await self._told(caller, left_over))
+        found = await self._told(caller, find)
+        if apply:
+            await trimming.run([part for part in found if part.commits])
+        return {
+            "keys_seconds": self._settings.keys_seconds,
+            "older_than_seconds": age,
+            "applied": apply,
+            "partitions": trimming.partitions if apply else sum(part.commits > 0 for part in found),
+            "commits": trimming.commits if apply else sum(part.commits for part in found),
+            "held": sum(part.held for part in found),
+            "rows": trimming.rows,
+        }
 
     async def _told(self, caller: Caller, tell: Callable[[Reader], Awaitable[Result]]) -> Result:
         """What an operator is told, read beside the batches in one snapshot."""

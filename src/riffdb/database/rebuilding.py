@@ -2,7 +2,8 @@
 
 Each record is read with the contract that it names, and its rows are laid out as the newest contract has them; a column
 that came later has its `initial` in older rows. Reading is in pieces, so memory stays bounded. What a record tells must
-fit the row that it was written over, or the log contradicts itself: `RDB-E-VERIFY`. Absent: which stores, and why.
+fit the row that it was written over, or the log contradicts itself: `RDB-E-VERIFY`. Where the oldest commits were
+trimmed, it begins with their base. Absent: which stores, and why.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from riffdb.core.keys import SYSTEM_PARTITION, partition_text
 from riffdb.core.layout import TOMBSTONE_REVISION, TOMBSTONE_SEQUENCE, Key, Row, Table
 from riffdb.core.records import Batch, CommitRecord, DeployedContract, SecretPart
 from riffdb.core.values import decoder
+from riffdb.database.bases import Base, BaseHash, BaseRow, rows_of
 from riffdb.database.contracts import Contract, stored_plan
 from riffdb.database.overlay import Overlay
 from riffdb.storage.protocol import Reader, Store, Transaction
@@ -81,6 +83,12 @@ class History:
         kept = [{}] * len(told) if secret is None else msgspec.json.decode(secret.changes)
         return [self._change(record.plan_hash, *pair) for pair in zip(told, kept, strict=True)]
 
+    def based(self, base: Base, row: BaseRow) -> RowChange:
+        """What a row of a base tells; `RDB-E-VERIFY` if its secret is not what the base has the hash of."""
+        row.check()
+        secret = msgspec.json.decode(row.secret) if row.secret else {}
+        return self._change(base.plan_hash, msgspec.json.decode(row.told), secret)
+
     def _change(self, plan_hash: bytes, told: dict[str, Any], secret: dict[str, Any]) -> RowChange:
         entity = told["entity"]
         decode = self._decoders.get((plan_hash, entity))
@@ -118,6 +126,24 @@ class Rebuilding:
         newest = self._history.newest
         async with target.transaction() as transaction:
             await transaction.prepare([*newest.tables.values(), *newest.tombstones.values()])
+
+    async def begin(self, target: Store, base: Base) -> None:
+        """Put the rows of a base into the target; `RDB-E-VERIFY` if they are not those that it has the hash of."""
+        found = BaseHash()
+        async for rows in rows_of(self._source, base.partition, base.generation):
+            overlay = Overlay()
+            async with target.transaction() as transaction:
+                changes = [self._history.based(base, row) for row in rows]
+                await self._load(transaction, overlay, changes)
+                for row, change in zip(rows, changes, strict=True):
+                    found.add(row)
+                    self._put_based(overlay, row, change)
+                await transaction.write(Batch(mutations=overlay.mutations()))
+        if (found.rows, found.digest()) != (base.rows, base.hash):
+            place = f"{base.through} of partition {partition_text(base.partition)}"
+            raise RiffError(
+                "RDB-E-VERIFY", f"the rows that stand for the commits up to {place} are not as they were made"
+            )
 
     async def apply(self, target: Store, records: Sequence[CommitRecord], beside: Batch | None = None) -> None:
         """Put what these records of one partition tell into the target, in one transaction, `beside` with it."""
@@ -164,14 +190,27 @@ class Rebuilding:
             return
         if tombstone is not None:
             overlay.change(grave, change.key, None)
-        overlay.change(table, change.key, self._successor(table, record, change, row))
+        overlay.change(table, change.key, self._successor(table, record.sequence, change, row))
         erased = (self.erased.get(place, frozenset()) - change.fields.keys()) | change.erased
         if erased:
             self.erased[place] = erased
         else:
             self.erased.pop(place, None)
 
-    def _successor(self, table: Table, record: CommitRecord, change: RowChange, row: Row | None) -> Row:
+    def _put_based(self, overlay: Overlay, row: BaseRow, change: RowChange) -> None:
+        newest = self._history.newest
+        if change.entity not in newest.tables:
+            return
+        table, grave = newest.tables[change.entity], newest.tombstones[change.entity]
+        if change.after is None:
+            assert change.before is not None, "a tombstone has the revision of its deletion"
+            overlay.change(grave, change.key, (*change.key, change.fence, change.before + 1, row.commit_sequence))
+            return
+        overlay.change(table, change.key, self._successor(table, row.commit_sequence, change, None))
+        if change.erased:
+            self.erased[change.entity, change.key] = change.erased
+
+    def _successor(self, table: Table, sequence: int, change: RowChange, row: Row | None) -> Row:
         names = [column.name for column in table.columns[:-2]]
         if row is None:
             initials = self._history.initials[change.entity]
@@ -180,7 +219,7 @@ class Rebuilding:
             before = row
         fields = change.fields
         values = [fields.get(name, old) for name, old in zip(names, before, strict=False)]
-        return (*values, change.after, record.sequence)
+        return (*values, change.after, sequence)
 
 
 def _check_fit(record: CommitRecord, change: RowChange, row: Row | None, tombstone: Row | None) -> None:

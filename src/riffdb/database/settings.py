@@ -25,7 +25,7 @@ SETTINGS = Table(
     (0, 1),
 )
 KEYS = "keys_seconds"
-_SECOND = 1_000_000
+SECOND = 1_000_000
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Settings:
 
     def is_forgotten(self, record: CommitRecord, time: int) -> bool:
         """Whether the record's key is new again at this time (µs), whether or not the record is still there."""
-        return time - record.time > self.keys_seconds * _SECOND
+        return time - record.time > self.keys_seconds * SECOND
 
 
 async def read_settings(reader: Reader) -> Settings:

@@ -1,21 +1,22 @@
 """What the log tells operators: the commits of a partition or of all, one of them with its reasons, rows as they stood.
 
 Everything goes through `redaction`. The log of all partitions is in the order in which the store took the commits. A
-row as it stood is put together from the newest commit that wrote it before, back to the one that made it. Absent:
-whether what the log tells is so, which `verifying` finds out.
+row as it stood is put together from the newest commit that wrote it before, back to the one that made it, or to the
+base of those that were trimmed. Absent: whether what the log tells is so, which `verifying` finds out.
 """
 
 import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.keys import SYSTEM_PARTITION, partition_text
 from riffdb.core.records import CommitRecord
 from riffdb.core.types import TIMESTAMP, U64
 from riffdb.core.values import decoder, timestamp_text
+from riffdb.database.bases import base_of, base_row
 from riffdb.database.callers import Caller, check_partition
 from riffdb.database.contracts import Contract
 from riffdb.database.provenance import RowName, commits_of, row_named
@@ -144,7 +145,7 @@ async def why(reader: Reader, history: History, partition: bytes, sequence: obje
     number = decode_sequence(sequence, "sequence")
     record = (await reader.records(partition, [number])).get(number)
     if record is None:
-        raise RiffError("RDB-E-NOT-FOUND", "there is no commit with that sequence in that partition")
+        raise RiffError("RDB-E-NOT-FOUND", "there is no commit with that sequence in that partition, or it was trimmed")
     told = entry(history, record)
     if partition == SYSTEM_PARTITION:
         return told | {"checks": []}
@@ -160,25 +161,53 @@ async def row_at(
     check_partition(caller, name.partition)
     sequence, time = _moment(at)
     fields: dict[str, Any] = {}
-    seen: tuple[CommitRecord, dict[str, Any]] | None = None
+    newest: _Written | None = None
     async with aclosing(commits_of(reader, contract, name)) as commits:
         async for record, change in commits:
             if (sequence is not None and record.sequence > sequence) or (time is not None and record.time > time):
                 continue
-            seen = seen or (record, change)
-            if change["after"] is None:
+            newest = newest or _Written(change, record.sequence, record.time)
+            fields = _fields_of(change) | fields
+            if change["after"] is None or change["before"] is None:
                 break
-            fields = change["fields"] | dict.fromkeys(change.get("secret", ()), REDACTED) | fields
-            if change["before"] is None:
-                break
-    if seen is None or seen[1]["after"] is None:
+        else:  # what is left of the log does not tell all of the row
+            based = await _based(reader, contract, name, sequence, time)
+            newest = newest or based
+            fields = (_fields_of(based.change) if based is not None else {}) | fields
+    if newest is None or newest.change["after"] is None:
         raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{name.entity.name}` with that key, or was none then")
-    return _shown_row(contract, name, fields, *seen)
+    return _shown_row(contract, name, fields, newest)
 
 
-def _shown_row(
-    contract: Contract, name: RowName, fields: dict[str, Any], record: CommitRecord, change: dict[str, Any]
-) -> dict[str, Any]:
+class _Written(NamedTuple):
+    """What tells of a row, and the commit that wrote it; when, unless that was trimmed (µs)."""
+
+    change: dict[str, Any]
+    sequence: int
+    time: int | None
+
+
+def _fields_of(change: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = change["fields"] | dict.fromkeys(change.get("secret", ()), REDACTED)
+    return fields
+
+
+async def _based(
+    reader: Reader, contract: Contract, name: RowName, sequence: int | None, time: int | None
+) -> _Written | None:
+    """The row as trimmed commits had left it; None where they had left none."""
+    base = await base_of(reader, name.partition)
+    if base is None:
+        return None
+    if (sequence is not None and sequence < base.through) or (time is not None and time < base.time):
+        told = f"commit {base.through}, of {timestamp_text(base.time)}"
+        raise RiffError("RDB-E-NOT-FOUND", f"the log of that partition is trimmed up to {told}; ask for that or later")
+    row = await base_row(reader, base, name.entity.name, contract.rows[name.entity.name].key(name.key))
+    return None if row is None else _Written(json.loads(row.told), row.commit_sequence, None)
+
+
+def _shown_row(contract: Contract, name: RowName, fields: dict[str, Any], written: _Written) -> dict[str, Any]:
+    change = written.change
     hidden = hidden_fields(contract, name.entity)
     table = contract.tables[name.entity.name]
     initials = {column.name: column.initial for column in table.columns}
@@ -198,9 +227,9 @@ def _shown_row(
             if column not in change["key"]
         },
         "commit": {
-            "partition": partition_text(record.partition),
-            "sequence": str(record.sequence),
-            "time": timestamp_text(record.time),
+            "partition": partition_text(name.partition),
+            "sequence": str(written.sequence),
+            "time": None if written.time is None else timestamp_text(written.time),
         },
     }
 

@@ -1,9 +1,10 @@
 """Verify: whether everything that is kept agrees, from the pages of the store to the rows of entities.
 
 The log is the measure. Each partition's records follow each other without a gap, in a chain of hashes that ends in its
-head; what they tell of rows is done over again in a scratch store and compared with the rows that are there, in both
-directions; what operators did is compared with contracts and capabilities, consumers with what was committed. The first
-difference is named and ends it; no value is shown. Everything is read in one snapshot, so it may run beside commands.
+head and begins with the base of those that were trimmed; what they tell of rows is done over again in a scratch store
+and compared with the rows that are there, in both directions; what operators did is compared with contracts and
+capabilities, consumers with what was committed. The first difference is named and ends it; no value is shown.
+Everything is read in one snapshot, so it may run beside commands.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from riffdb.core.keys import SYSTEM_PARTITION, partition_text
 from riffdb.core.layout import Key, Row, Table
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
 from riffdb.core.values import timestamp_text
+from riffdb.database.bases import Base, base_of
 from riffdb.database.capabilities import capability_facts
 from riffdb.database.consumer_rows import (
     CONSUMER_TABLES,
@@ -40,13 +42,15 @@ _ROWS_AT_ONCE = 1_000
 class Verification:
     """What came of it: how many commits and rows were read, and the first difference, None if all agrees.
 
-    `erased`: values of secret fields that are gone and so could not be compared.
+    `erased`: values of secret fields that are gone and so could not be compared. `trimmed`: commits that are gone, for
+    which there are the rows that they had left.
     """
 
     commits: int
     rows: int
     first_difference: str | None
     erased: int = 0
+    trimmed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `riffdb verify`."""
@@ -56,6 +60,7 @@ class Verification:
             "rows": self.rows,
             "first_difference": self.first_difference,
             "erased": self.erased,
+            "trimmed": self.trimmed,
         }
 
 
@@ -67,15 +72,19 @@ async def verify(reader: Reader, scratch: Store) -> Verification:
     except RiffError as error:
         if error.code not in ("RDB-E-VERIFY", "RDB-E-STORAGE"):
             raise
-        return Verification(verifier.commits, verifier.rows, error.message, verifier.erased)
-    return Verification(verifier.commits, verifier.rows, None, verifier.erased)
+        return verifier.verification(error.message)
+    return verifier.verification(None)
 
 
 class _Verifier:
     def __init__(self, reader: Reader, scratch: Store) -> None:
         self._reader = reader
         self._scratch = scratch
-        self.commits = self.rows = self.erased = 0
+        self.commits = self.rows = self.erased = self.trimmed = 0
+
+    def verification(self, first_difference: str | None) -> Verification:
+        """What came of it."""
+        return Verification(self.commits, self.rows, first_difference, self.erased, self.trimmed)
 
     async def run(self) -> None:
         for damage in await self._reader.damages():
@@ -104,6 +113,13 @@ class _Verifier:
     async def _partition(self, head: Head, rebuilding: Rebuilding | None, operators: "_Operators") -> None:
         name = partition_text(head.partition)
         sequence, time, chain = 0, None, EMPTY_CHAIN
+        base = await base_of(self._reader, head.partition) if rebuilding is not None else None
+        if rebuilding is not None and base is not None:
+            operators.check_base(base)
+            await rebuilding.begin(self._scratch, base)
+            await self._left_over(base)
+            sequence, time, chain = base.through, base.time, base.chain
+            self.trimmed += base.through
         while records := await self._reader.log(head.partition, sequence, RECORDS_AT_ONCE):
             await self._secrets(head.partition, records)
             for record in records:
@@ -116,6 +132,24 @@ class _Verifier:
             self.commits += len(records)
         if (head.sequence, head.time, head.chain) != (sequence, time, chain):
             raise _differs(f"the head of partition {name} is not its newest commit, {sequence}")
+
+    async def _left_over(self, base: Base) -> None:
+        """Look at commits that a base stands for, and that are still there: the newest of them, up to its own."""
+        newest: CommitRecord | None = None
+        sequence = 0
+        while sequence < base.through:
+            found = await self._reader.log(base.partition, sequence, RECORDS_AT_ONCE)
+            records = [record for record in found if record.sequence <= base.through]
+            if not records:
+                break
+            for record in records:
+                if newest is not None:
+                    _check_record(record, newest.sequence + 1, newest.time, newest.chain)
+                newest = record
+            sequence = records[-1].sequence
+            self.commits += len(records)
+        if newest is not None and (newest.sequence, newest.time, newest.chain) != (base.through, base.time, base.chain):
+            raise _differs(f"commit {newest.sequence} of partition {partition_text(base.partition)} is not its base's")
 
     async def _secrets(self, partition: bytes, records: Sequence[CommitRecord]) -> None:
         hashed = {record.sequence: record.secret_hash for record in records if record.secret_hash}
@@ -174,12 +208,17 @@ class _Operators:
         self._times: list[tuple[bytes, int]] = []
         self._capabilities: dict[str, tuple[dict[str, Any], int, int | None]] = {}
         self._settings: dict[str, tuple[int, int]] = {}
+        self._trims: dict[int, list[dict[str, str]]] = {}
+        self._trimmed: set[str] = set()
 
     def add(self, record: CommitRecord) -> None:
         """Take the next record into account."""
         facts = msgspec.json.decode(record.input)
         if record.command == "deploy":
             self._times.append((record.plan_hash, record.time))
+        elif record.command == "retention.trim":
+            self._trims[record.sequence] = facts["partitions"]
+            self._trimmed |= {told["partition"] for told in facts["partitions"]}
         elif record.command == "retention.keys":
             self._settings[KEYS] = (facts[KEYS], record.sequence)
         elif record.command in ("capability.create", "capability.derive"):
@@ -189,8 +228,17 @@ class _Operators:
                 told, created_at, revoked_at = self._capabilities[identity]
                 self._capabilities[identity] = (told, created_at, revoked_at or record.time)
 
+    def check_base(self, base: Base) -> None:
+        """Raise a difference between a base and the act that put it in force."""
+        self._trimmed.discard(partition_text(base.partition))
+        if base.facts() not in self._trims.get(base.commit_sequence, ()):
+            name = partition_text(base.partition)
+            raise _differs(f"the base of partition {name} is not the one that an operator's act tells of")
+
     def compare_settings(self, rows: Sequence[Row]) -> None:
         """Raise the first difference."""
+        for partition in self._trimmed:
+            raise _differs(f"the base of partition {partition} is gone")
         if {name: (value, sequence) for _, name, value, _, sequence in rows} != self._settings:
             raise _differs("the settings are not those that operators set")
 

@@ -148,6 +148,7 @@ def _operator(database: Database, caller: Caller, parts: tuple[str, ...]) -> Non
 _ROW = ("entity", "key")
 _WANTED = ("role", "operator", "partition", "expires_seconds", "principal")
 _NARROWER = ("role", "commands", "queries", "streams", "partition", "expires_seconds", "principal")
+_KEPT = ("older_than_seconds", "keys_seconds", "apply")
 _FILTERS = ("partition", "command", "outcome", "principal", "key", "since", "until", "before", "limit")
 
 ROUTES = (
@@ -174,7 +175,7 @@ ROUTES = (
     Route("GET", "/v1/admin/capabilities", _operator, operation("capabilities")),
     Route("GET", "/v1/admin/capabilities/{id}", _operator, operation("capability", parts=("identity",))),
     Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, operation("revoke", parts=("identity",))),
-    Route("POST", "/v1/admin/retention", _operator, operation("retention", "keys_seconds")),
+    Route("POST", "/v1/admin/retention", _operator, operation("retention", *_KEPT)),
     Route("POST", "/v1/admin/verify", _operator, operation("verify")),
     Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),
     Route("POST", "/v1/admin/streams/{Name}/redrive", _operator, streams.redrive, commits=True),

@@ -26,6 +26,7 @@ from riffdb.core.records import (
     Identity,
     Mutation,
     SecretPart,
+    Trim,
 )
 from riffdb.storage.clock import Chance, Clock, StoreClock
 from riffdb.storage.layouts import additions, check_index, moved_row
@@ -300,6 +301,8 @@ class MemoryTransaction(MemoryReader):
             if len({capability.token_hash for capability in known.values()}) < len(known):
                 raise contradiction("two capabilities of one token")
         self._state.contracts.extend(batch.contracts)
+        for trim in batch.trims:
+            self._trim(trim)
         self._has_failed = False
 
     @served
@@ -338,6 +341,20 @@ class MemoryTransaction(MemoryReader):
         state.records[partition][record.sequence] = record
         if record.identity is not None:
             state.answered[partition][record.identity] = record
+
+    def _trim(self, trim: Trim) -> None:
+        state, partition = self._state, trim.partition
+        state.records[partition] = _behind(state.records.get(partition, {}), trim.through)
+        state.secrets[partition] = _behind(state.secrets.get(partition, {}), trim.through)
+        state.answered[partition] = {
+            identity: record
+            for identity, record in state.answered.get(partition, {}).items()
+            if record.sequence > trim.through
+        }
+
+
+def _behind(parts: dict[int, Value], through: int) -> dict[int, Value]:
+    return {sequence: part for sequence, part in parts.items() if sequence > through}
 
 
 def _known(values: dict[Name, Value], names: Iterable[Name]) -> dict[Name, Value]:

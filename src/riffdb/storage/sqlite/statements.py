@@ -139,9 +139,11 @@ EVENTS_BETWEEN = (
 )
 COUNT_RECORDS = "SELECT count(*) FROM riffdb_commit"
 ADD_RECORD = _insert("riffdb_commit", CommitRecord)
+TRIM_RECORDS = 'DELETE FROM riffdb_commit WHERE "partition" = ? AND sequence <= ?'
 
 SECRET_OF_SEQUENCE = f'SELECT {_listed(SecretPart)} FROM riffdb_secret WHERE "partition" = ? AND sequence = ?'
 ADD_SECRET = _insert("riffdb_secret", SecretPart)
+TRIM_SECRETS = 'DELETE FROM riffdb_secret WHERE "partition" = ? AND sequence <= ?'
 
 CAPABILITY_OF_TOKEN = f"SELECT {_listed(Capability)} FROM riffdb_capability WHERE token_hash = ?"
 CAPABILITIES = f"SELECT {_listed(Capability)} FROM riffdb_capability ORDER BY position"

@@ -163,6 +163,9 @@ class SqliteTransaction(SqliteReader):
             many(sql.PUT_CAPABILITY, batch.capabilities)
         if batch.contracts:
             many(sql.ADD_CONTRACT, batch.contracts)
+        if batch.trims:
+            many(sql.TRIM_RECORDS, batch.trims)
+            many(sql.TRIM_SECRETS, batch.trims)
         self._has_failed = False
 
     def _write_rows(self, changes: Changes) -> None:
