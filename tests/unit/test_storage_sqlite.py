@@ -386,6 +386,34 @@ def test_a_disk_too_full_to_shorten_the_log_still_commits(
     assert "the log was not moved to the file" in caplog.text
 
 
+def copy(place: Place, path: Path) -> None:
+    place.read(lambda reader: reader.copy(str(path), None))
+
+
+def test_a_copy_that_cannot_be_written_is_refused_and_the_store_goes_on(
+    faulty: Place, disk: FaultyDisk, tmp_path: Path
+) -> None:
+    for number, error in enumerate((apsw.FullError, apsw.IOError)):
+        disk.fault = ("write", f"copy-{number}", error)
+        with pytest.raises(RiffError, match="cannot be written") as caught:
+            copy(faulty, tmp_path / f"copy-{number}")
+        assert (caught.value.code, faulty.store.failure) == ("RDB-E-UNAVAILABLE", None)
+    disk.fault = None
+    assert head_sequence(faulty) == 1
+
+
+def test_a_page_that_cannot_be_read_for_a_copy_ends_the_store(faulty: Place, disk: FaultyDisk, tmp_path: Path) -> None:
+    faulty.reopen()
+    path = tmp_path / "store.db"
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1  # the last page, which a copy alone reads
+    path.write_bytes(content)
+    with pytest.raises(RiffError) as caught:
+        copy(faulty, tmp_path / "copy")
+    assert caught.value.code == "RDB-E-STORAGE"
+    assert faulty.store.failure is not None
+
+
 # The log
 
 

@@ -35,6 +35,8 @@ COMMANDS = {
     "get": "show a row, now or as it stood",
     "log": "show the newest commits",
     "why": "explain a commit",
+    "backup": "write a backup, while others go on",
+    "restore": "make a database of a backup",
     "retention": "trim the log, and say how long keys are remembered",
     "verify": "compare everything that is kept with the log",
     "capability": "create, derive, show and revoke capabilities",

@@ -37,9 +37,22 @@ LISTEN_VARIABLE = "RIFFDB_LISTEN"
     type=click.Path(path_type=Path),
     help="Whose riffdb.toml to read, if not this folder's.",
 )
+@click.option(
+    "--backups",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where operators may have it write backups; or `backups` under `[server]`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @click.option("--allow-failpoints", is_flag=True, help=f"Let {failpoints.VARIABLE} act; for tests.")
-def command(db: str | None, listen: str | None, application: Path | None, as_json: bool, allow_failpoints: bool) -> int:
+def command(
+    db: str | None,
+    listen: str | None,
+    application: Path | None,
+    backups: Path | None,
+    as_json: bool,
+    allow_failpoints: bool,
+) -> int:
     """Serve until SIGTERM or SIGINT; a second signal stops at once."""
     if os.environ.get(failpoints.VARIABLE) and not allow_failpoints:
         raise RiffError("RDB-E-USAGE", f"{failpoints.VARIABLE} is set; a server takes it only with --allow-failpoints")
@@ -54,7 +67,9 @@ def command(db: str | None, listen: str | None, application: Path | None, as_jso
         else:
             print_text(f"RiffDB listens on {address}")
 
-    asyncio.run(_serve(url, listen, configuration, on_ready))
+    if backups is None and configuration is not None and configuration.server.backups is not None:
+        backups = (application or Path()) / Path(configuration.server.backups).expanduser()
+    asyncio.run(_serve(url, listen, backups, configuration, on_ready))
     return 0
 
 
@@ -75,7 +90,11 @@ def _database(configuration: "Configuration | None", folder: Path) -> str | None
 
 
 async def _serve(
-    url: str, listen: str | None, configuration: "Configuration | None", on_ready: Callable[[str], None]
+    url: str,
+    listen: str | None,
+    backups: Path | None,
+    configuration: "Configuration | None",
+    on_ready: Callable[[str], None],
 ) -> None:
     from riffdb.client.configuration import LimitSettings, ServerSettings
     from riffdb.client.embedded import open_database
@@ -86,6 +105,7 @@ async def _serve(
     limits = LimitSettings() if configuration is None else configuration.limits
     address = server.listen if listen is None else listen
     database = await open_database(url, LoopDoor, create=False)
+    database.operations.backups_folder = None if backups is None else os.path.abspath(backups)
     try:
         await serve(
             database,

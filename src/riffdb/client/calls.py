@@ -156,6 +156,11 @@ class Calls(Generic[AnyConsumer]):
         """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference"}`; operators only."""
         return await self._facts("verify")
 
+    async def _backup(self, name: str, /) -> dict[str, Any]:
+        """Have the server write a backup under this name: `{"path","manifest"}`; of a database in this process, `name`
+        is a new folder. Operators only."""
+        return await self._transport.backup(name)
+
     async def _retention(
         self, *, older_than_seconds: int | None = None, keys_seconds: int | None = None, apply: bool = False
     ) -> dict[str, Any]:
@@ -270,6 +275,7 @@ class AsyncClient(Calls[AsyncConsumer]):
     batch = Calls._batch
     explain = Calls._explain
     history = Calls._history
+    backup = Calls._backup
     get = Calls._get
     log = Calls._log
     why = Calls._why
@@ -308,6 +314,7 @@ class Client(Calls[Consumer]):
     batch = stepped(Calls._batch)
     explain = stepped(Calls._explain)
     history = stepped(Calls._history)
+    backup = stepped(Calls._backup)
     get = stepped(Calls._get)
     log = stepped(Calls._log)
     why = stepped(Calls._why)

@@ -41,6 +41,7 @@ class ServerSettings:
 
     db: str | None = None
     listen: str = "127.0.0.1:7433"
+    backups: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ _SCHEDULE: dict[str, Check] = {
 }
 _SERVER: dict[str, Check] = {
     "db": _text(r"(sqlite:|postgresql://).+", "the address of a database, such as `sqlite:work.db`"),
+    "backups": _PATH,
     "listen": _text(r"[^\s:]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}", "a host and a port, such as `127.0.0.1:7433`"),
 }
 _LIMITS: dict[str, Check] = {

@@ -81,6 +81,11 @@ class EmbeddedTransport:
         act: Callable[..., Coroutine[Any, Any, Any]] = getattr(self._database.operations, name)
         return await act(self._caller, **arguments)
 
+    async def backup(self, name: str) -> dict[str, Any]:
+        """Write a backup into a new folder."""
+        folder = os.path.abspath(name)
+        return {"path": folder, "manifest": await self._database.operations.backup(self._caller, folder=folder)}
+
     async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database."""
         return await self._database.deploy(self._caller, plan)

@@ -35,6 +35,7 @@ OPERATIONS = {
     "row": Operation("GET", "/v1/rows/{entity}/{key…}"),
     "log": Operation("GET", "/v1/log", has_lines=True),
     "why": Operation("GET", "/v1/why/{partition}/{sequence}"),
+    "backup_here": Operation("POST", "/v1/admin/backup", repeatable=False),
     "retention": Operation("POST", "/v1/admin/retention"),
     "verify": Operation("POST", "/v1/admin/verify"),
 }

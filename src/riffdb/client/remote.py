@@ -168,7 +168,12 @@ class RemoteTransport:
         except NotSentError as error:
             raise RiffError("RDB-E-UNAVAILABLE", f"{error}; nothing was sent") from error
         except BrokenError as error:
-            raise RiffError("RDB-E-OUTCOME-UNKNOWN", f"{error}; the capability may have been made") from error
+            raise RiffError("RDB-E-OUTCOME-UNKNOWN", f"{error}; it may have been made all the same") from error
+
+    async def backup(self, name: str) -> dict[str, Any]:
+        """Have the server write a backup."""
+        made: dict[str, Any] = await self.operate("backup_here", {"name": name})
+        return made
 
     async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database."""

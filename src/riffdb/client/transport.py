@@ -96,6 +96,10 @@ class Transport(Protocol):
         """The JSON value that an operation of `client.operations` answers with."""
         ...
 
+    async def backup(self, name: str) -> dict[str, Any]:
+        """Write a backup; operators only."""
+        ...
+
     async def deploy(self, plan: Plan) -> Deployment:
         """Put a contract on the database; operators only."""
         ...

@@ -24,6 +24,9 @@ from riffdb.plan.changes import Change, Deployment
 from riffdb.plan.plan import to_json
 from riffdb.storage.protocol import Transaction
 
+DATABASE_TABLES = (*CONSUMER_TABLES, SETTINGS, *BASE_TABLES)
+"""What a database keeps beside the rows of entities."""
+
 
 @dataclass(slots=True)
 class Act:
@@ -48,9 +51,7 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
     changes: tuple[Change, ...] = ()
     if deployed:
         changes = await allowed_changes(transaction, Contract(stored_plan(deployed[-1])), plan)
-    await transaction.prepare(
-        [*contract.tables.values(), *contract.tombstones.values(), *CONSUMER_TABLES, SETTINGS, *BASE_TABLES]
-    )
+    await transaction.prepare([*contract.tables.values(), *contract.tombstones.values(), *DATABASE_TABLES])
     outcome = "updated" if deployed else "created"
     facts = {"application": plan.application, "contract": plan.contract, "version": plan.version}
     head, record = await system_commit(transaction, contract, caller, "deploy", facts, outcome)

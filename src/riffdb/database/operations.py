@@ -5,13 +5,16 @@ transaction or snapshot that does the work. What reads much runs beside the batc
 how each is done.
 """
 
+import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from riffdb.core.errors import input_error
+from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import LOG_ENTRIES_MAX
 from riffdb.database import telling
 from riffdb.database.acts import Act
+from riffdb.database.backups import back_up
 from riffdb.database.callers import OPERATOR, Caller, Family, check_operator, check_token, check_unrestricted
 from riffdb.database.capabilities import (
     Wanted,
@@ -33,6 +36,7 @@ from riffdb.database.verifying import verify
 from riffdb.storage.protocol import Reader, Store, Transaction
 
 Result = TypeVar("Result")
+_BACKUP_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 class Operations:
@@ -51,6 +55,8 @@ class Operations:
         self._settings = settings
         self._door = door
         self._rouse = rouse
+        self.backups_folder: str | None = None
+        """Where a server writes backups that it is asked for."""
 
     async def act(
         self,
@@ -191,6 +197,27 @@ class Operations:
                 return (await verify(reader, scratch)).to_json()
 
         return await self._told(caller, compare)
+
+    async def backup(
+        self, caller: Caller, *, folder: str, progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, Any]:
+        """Write a backup of what is committed now into a new folder of this machine; its manifest."""
+        check_unrestricted(caller)
+
+        async def copy(reader: Reader) -> dict[str, Any]:
+            return await back_up(reader, self._store.incarnation, folder, progress)
+
+        return await self._told(caller, copy)
+
+    async def backup_here(self, caller: Caller, *, name: object) -> dict[str, Any]:
+        """Write a backup under this name where the server keeps backups; `{"path","manifest"}`."""
+        check_unrestricted(caller)
+        if self.backups_folder is None:
+            raise RiffError("RDB-E-USAGE", "this server keeps no backups; start it with --backups DIR")
+        if not isinstance(name, str) or not _BACKUP_NAME.fullmatch(name):
+            raise input_error("name", "must be up to 100 letters, digits, `.`, `_` and `-`, the first no `.`")
+        folder = os.path.join(self.backups_folder, name)
+        return {"path": folder, "manifest": await self.backup(caller, folder=folder)}
 
     async def retention(
         self, caller: Caller, *, keys_seconds: object = None, older_than_seconds: object = None, apply: object = False

@@ -11,7 +11,7 @@ from riffdb.core.records import Batch, Mutation
 from riffdb.database.acts import system_commit
 from riffdb.database.callers import Caller
 from riffdb.database.contracts import Contract
-from riffdb.database.settings import KEYS, SETTINGS, Settings
+from riffdb.database.settings import KEYS, SETTINGS, Settings, keys_row
 from riffdb.storage.protocol import Transaction
 
 
@@ -37,6 +37,6 @@ async def set_keys_seconds(transaction: Transaction, contract: Contract, caller:
     before = (await transaction.rows(SETTINGS, [key])).get(key)
     head, record = await system_commit(transaction, contract, caller, "retention.keys", {KEYS: seconds}, "done")
     revision = 1 if before is None else before[-2] + 1
-    row = (*key, seconds, revision, record.sequence)
+    row = keys_row(seconds, revision, record.sequence)
     put = Mutation(SETTINGS.name, key, row, existed=before is not None)
     await transaction.write(Batch(heads=[head], records=[record], mutations=[put]))

@@ -8,7 +8,7 @@ and its `riffdb.toml`.
 from dataclasses import dataclass
 
 from riffdb.core.keys import SYSTEM_PARTITION
-from riffdb.core.layout import Column, Table
+from riffdb.core.layout import Column, Row, Table
 from riffdb.core.limits import KEYS_SECONDS
 from riffdb.core.records import CommitRecord
 from riffdb.storage.protocol import Reader
@@ -37,6 +37,11 @@ class Settings:
     def is_forgotten(self, record: CommitRecord, time: int) -> bool:
         """Whether the record's key is new again at this time (µs), whether or not the record is still there."""
         return time - record.time > self.keys_seconds * SECOND
+
+
+def keys_row(seconds: int, revision: int, sequence: int) -> Row:
+    """The row of how long keys are remembered, as the commit of this sequence sets it."""
+    return (SYSTEM_PARTITION, KEYS, seconds, revision, sequence)
 
 
 async def read_settings(reader: Reader) -> Settings:

@@ -109,13 +109,7 @@ class Trimming:
             if is_same and await settled_through(transaction, part.partition) >= part.through:
                 trimmed.append(base)
         if trimmed:
-            facts = {"partitions": [base.facts() for base in trimmed]}
-            head, record = await system_commit(
-                transaction, self._contract(), self._caller, "retention.trim", facts, "done"
-            )
-            rows = [base._replace(commit_sequence=record.sequence) for base in trimmed]
-            mutations = [Mutation(BASES.name, BASES.key_of(row), row, row.generation > 1) for row in rows]
-            await transaction.write(Batch(heads=[head], records=[record], mutations=mutations))
+            await put_in_force(transaction, self._contract(), self._caller, trimmed)
         return trimmed
 
     async def _drop_rows(self, partition: bytes, generation: int) -> None:
@@ -144,6 +138,16 @@ class Trimming:
 
         while await self._act(self._caller, drop):
             pass
+
+
+async def put_in_force(transaction: Transaction, contract: Contract, caller: Caller, bases: Sequence[Base]) -> None:
+    """Let the bases stand for the commits that they go up to, and the log tell of them."""
+    facts = {"partitions": [base.facts() for base in bases]}
+    head, record = await system_commit(transaction, contract, caller, "retention.trim", facts, "done")
+    known = await transaction.rows(BASES, [BASES.key_of(base) for base in bases])
+    rows = [base._replace(commit_sequence=record.sequence) for base in bases]
+    mutations = [Mutation(BASES.name, key, row, key in known) for row in rows for key in [BASES.key_of(row)]]
+    await transaction.write(Batch(heads=[head], records=[record], mutations=mutations))
 
 
 class _Made:

@@ -15,7 +15,7 @@ import msgspec
 
 from riffdb.core.errors import RiffError
 from riffdb.core.keys import SYSTEM_PARTITION, partition_text
-from riffdb.core.layout import Key, Row, Table
+from riffdb.core.layout import Row, Table
 from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
 from riffdb.core.values import timestamp_text
 from riffdb.database.bases import Base, base_of
@@ -32,6 +32,7 @@ from riffdb.database.rebuilding import RECORDS_AT_ONCE, History, Rebuilding
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.secrets import secret_hash
 from riffdb.database.settings import KEYS, SETTINGS
+from riffdb.database.walks import Walk
 from riffdb.plan.identity import plan_hash
 from riffdb.storage.protocol import Reader, Scan, Store
 
@@ -181,7 +182,7 @@ class _Verifier:
 
     async def _consumers(self) -> None:
         for table in CONSUMER_TABLES:
-            rows = _Walk(self._reader, table)
+            rows = Walk(self._reader, table)
             while (row := await rows.next()) is not None:
                 if table is CONSUMERS:
                     await self._consumer(ConsumerRow._make(row))
@@ -223,7 +224,7 @@ class _Operators:
             self._settings[KEYS] = (facts[KEYS], record.sequence)
         elif record.command in ("capability.create", "capability.derive"):
             self._capabilities[facts["id"]] = (facts, record.time, None)
-        elif record.command == "capability.revoke":
+        elif record.command in ("capability.revoke", "restore"):
             for identity in facts["ended"]:
                 told, created_at, revoked_at = self._capabilities[identity]
                 self._capabilities[identity] = (told, created_at, revoked_at or record.time)
@@ -281,32 +282,12 @@ def _check_row(
             raise _differs(f"`{name}` in a {what}, written by commit {expected[-1]}, is not what the log tells")
 
 
-class _Walk:
-    """All rows of a table, in the order of their keys, a piece at a time."""
-
-    def __init__(self, reader: Reader, table: Table) -> None:
-        self._reader = reader
-        self._table = table
-        self._rows: list[Row] = []
-        self._start: tuple[Key, bool] | None = None
-
-    async def next(self) -> Row | None:
-        """The next row, None behind the last."""
-        if not self._rows:
-            scan = Scan(self._table, None, (), limit=_ROWS_AT_ONCE, start=self._start)
-            self._rows = (await self._reader.scan(scan))[::-1]
-            if not self._rows:
-                return None
-            self._start = (self._table.key_of(self._rows[0]), False)
-        return self._rows.pop()
-
-
 class _Pairs:
     """The rows of a table in two snapshots, those with the same key together; keys sort alike in all stores."""
 
     def __init__(self, table: Table, left: Reader, right: Reader) -> None:
         self._key_of = table.key_of
-        self._left, self._right = _Walk(left, table), _Walk(right, table)
+        self._left, self._right = Walk(left, table), Walk(right, table)
         self._found: Row | None = None
         self._expected: Row | None = None
 

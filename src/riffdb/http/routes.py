@@ -175,6 +175,7 @@ ROUTES = (
     Route("GET", "/v1/admin/capabilities", _operator, operation("capabilities")),
     Route("GET", "/v1/admin/capabilities/{id}", _operator, operation("capability", parts=("identity",))),
     Route("POST", "/v1/admin/capabilities/{id}/revoke", _operator, operation("revoke", parts=("identity",))),
+    Route("POST", "/v1/admin/backup", _operator, operation("backup_here", "name")),
     Route("POST", "/v1/admin/retention", _operator, operation("retention", *_KEPT)),
     Route("POST", "/v1/admin/verify", _operator, operation("verify")),
     Route("POST", "/v1/admin/streams/{Name}/seek", _operator, streams.seek, commits=True),

@@ -226,6 +226,10 @@ class MemoryReader(View):
         return [(place, records[place - 1]) for place in places[: max(limit, 0)]]
 
     @served
+    async def copy(self, path: str, progress: Callable[[int, int], None] | None) -> None:
+        raise RiffError("RDB-E-USAGE", "a database in memory keeps no file, so there is nothing to back up")
+
+    @served
     async def damages(self) -> list[str]:
         return []
 

@@ -8,7 +8,7 @@ serves every store; `memory` and `sqlite` never suspend, so a caller without an 
 commands or outcomes.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -124,6 +124,11 @@ class Reader(Protocol):
     async def recent(self, before: int | None, limit: int) -> list[tuple[int, CommitRecord]]:
         """At most `limit` records of all partitions, newest first, each with its place in the store's own order; below
         the place `before`, None for the newest."""
+        ...
+
+    async def copy(self, path: str, progress: Callable[[int, int], None] | None) -> None:
+        """Write what this snapshot sees to a new file, from which a database can be restored; `progress` is told the
+        pages left, and of how many. `RDB-E-USAGE` for a store that keeps no file."""
         ...
 
     async def damages(self) -> list[str]:

@@ -29,9 +29,17 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def open_sqlite(
-    path: str, *, create: bool = True, clock: Clock | None = None, chance: Chance = os.urandom
+    path: str,
+    *,
+    create: bool = True,
+    clock: Clock | None = None,
+    chance: Chance = os.urandom,
+    secret: bytes | None = None,
 ) -> SqliteStore:
-    """The store in the file, which is made when it is missing and `create` stands; errors as `open_store` says."""
+    """The store in the file, which is made when it is missing and `create` stands; errors as `open_store` says.
+
+    `secret`: what a new one signs with, if it goes on from another.
+    """
     place = _place(path)
     if not os.path.exists(lock_path(place)) and not _check_file(place) and not create:
         raise _missing(place)  # and no lock of ours is left beside what is not ours
@@ -42,7 +50,7 @@ def open_sqlite(
         if not _check_file(place):  # again, now that nobody else can make or replace it
             if not create:
                 raise _missing(place)
-            _create(place)
+            _create(place, secret or os.urandom(SECRET_BYTES))
             return _open(place, hold, clock or StoreClock(), chance)
         hit("recover.before")
         _remove_scratch(place)
@@ -129,13 +137,13 @@ def _check_format(place: str, found: int) -> None:
         raise RiffError("RDB-E-STORAGE", f"{place} is damaged: it names a format {found} that never was")
 
 
-def _create(place: str) -> None:
+def _create(place: str, secret: bytes) -> None:
     building = f"{place}-riffdb.new"
     try:
         _remove(building)
         os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         try:
-            _fill(building)
+            _fill(building, secret)
             os.rename(building, place)
         finally:
             _remove(building)
@@ -162,7 +170,7 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _fill(building: str) -> None:
+def _fill(building: str, secret: bytes) -> None:
     connection = apsw.Connection(building, flags=apsw.SQLITE_OPEN_READWRITE, vfs=checksum_vfs())
     try:
         connection.reserve_bytes(None, CHECKSUM_BYTES)
@@ -174,7 +182,7 @@ def _fill(building: str) -> None:
             meta = {
                 "format": str(sql.FORMAT),
                 "incarnation": str(uuid4()),
-                "secret": os.urandom(SECRET_BYTES).hex(),
+                "secret": secret.hex(),
             }
             connection.executemany(sql.ADD_META, meta.items())
             connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}; PRAGMA user_version = {sql.FORMAT}")

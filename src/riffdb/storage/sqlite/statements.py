@@ -114,6 +114,7 @@ INTEGRITY = "PRAGMA integrity_check(20)"
 
 META = "SELECT name, value FROM riffdb_meta"
 ADD_META = "INSERT INTO riffdb_meta (name, value) VALUES (?, ?)"
+PUT_META = "UPDATE riffdb_meta SET value = ? WHERE name = ?"
 TABLES = "SELECT layout FROM riffdb_table"
 PUT_TABLE = (
     "INSERT INTO riffdb_table (name, layout) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET layout = excluded.layout"

@@ -3,7 +3,7 @@
 A snapshot is fixed when its block begins, on a connection of its own. Absent: writing.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from riffdb.core.records import Capability, CommitRecord, DeployedContract, Even
 from riffdb.storage.layouts import check_index
 from riffdb.storage.protocol import Scan
 from riffdb.storage.sqlite import statements as sql
+from riffdb.storage.sqlite.copying import copy_snapshot
 from riffdb.storage.sqlite.open_file import OpenFile, Tables
 from riffdb.storage.views import View, served
 from riffdb.storage.walks import plain_walks
@@ -128,6 +129,10 @@ class SqliteReader(View):
     async def recent(self, before: int | None, limit: int) -> list[tuple[int, CommitRecord]]:
         rows = self._all(sql.RECORDS_BEFORE, (I64_MAX if before is None else before, max(limit, 0)))
         return [(place, CommitRecord(*values)) for place, *values in rows]
+
+    @served
+    async def copy(self, path: str, progress: Callable[[int, int], None] | None) -> None:
+        copy_snapshot(self._cursor.connection, path, progress)
 
     @served
     async def damages(self) -> list[str]:
