@@ -91,3 +91,11 @@ def parse_seconds(text: str | None, option: str) -> int | None:
     if match is None:
         raise RiffError("RDB-E-USAGE", f"{option} takes a number and a unit: 15m, 12h, 30d")
     return int(match[1]) * _SECONDS[match[2]]
+
+
+def parse_commit(text: str) -> tuple[str, int]:
+    """The partition, in its wire form, and the sequence of a commit."""
+    partition, colon, sequence = text.rpartition(":")
+    if not (colon and partition and sequence.isascii() and sequence.isdecimal()):
+        raise RiffError("RDB-E-USAGE", "a commit is named PARTITION:SEQUENCE, as `riffdb log` shows it")
+    return partition, int(sequence)

@@ -4,6 +4,8 @@ Filters are exact. Lease operands and secrets come redacted from the database. A
 which there are streams.
 """
 
+from typing import Any
+
 import click
 
 from riffdb.cli.output import print_json, print_text
@@ -12,7 +14,7 @@ from riffdb.cli.targets import Target, operator_options
 
 @click.command("log", short_help="show the newest commits")
 @click.option("--partition", metavar="P", help="Of this partition; `system` has what operators did.")
-@click.option("--command", "command_name", metavar="NAME", help="Of this command.")
+@click.option("--command", metavar="NAME", help="Of this command.")
 @click.option("--outcome", metavar="NAME", help="With this outcome.")
 @click.option("--principal", metavar="WHO", help="By this principal.")
 @click.option("--key", metavar="KEY", help="With this request key.")
@@ -22,32 +24,10 @@ from riffdb.cli.targets import Target, operator_options
 @click.option("--limit", metavar="N", type=int, help="At most so many, 100 if it is not said.")
 @operator_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
-def command(
-    partition: str | None,
-    command_name: str | None,
-    outcome: str | None,
-    principal: str | None,
-    key: str | None,
-    since: str | None,
-    until: str | None,
-    before: int | None,
-    limit: int | None,
-    target: Target,
-    as_json: bool,
-) -> int:
+def command(target: Target, as_json: bool, **filters: Any) -> int:
     """Show the newest commits, newest last."""
     with target.open() as client:
-        entries = client.log(
-            partition=partition,
-            command=command_name,
-            outcome=outcome,
-            principal=principal,
-            key=key,
-            since=since,
-            until=until,
-            before=before,
-            limit=limit,
-        )
+        entries = client.log(**filters)
     for entry in entries:
         if as_json:
             print_json(entry)

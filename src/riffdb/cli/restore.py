@@ -8,6 +8,7 @@ import os
 
 import click
 
+from riffdb.cli.inputs import parse_commit
 from riffdb.cli.output import note, print_json, print_text
 from riffdb.core.errors import RiffError
 
@@ -30,7 +31,7 @@ def command(folder: str, db: str, until: str | None, until_commit: str | None, a
     scheme, colon, place = db.partition(":")
     if scheme != "sqlite" or not colon or not place:
         raise RiffError("RDB-E-USAGE", "--db takes sqlite:PATH, a path where nothing is")
-    commit = None if until_commit is None else _commit(until_commit)
+    commit = None if until_commit is None else parse_commit(until_commit)
     moment = decode_time(until, "until")
     made = step(restore(folder, place, local_caller(None, "embedded"), until=moment, commit=commit))
     if as_json:
@@ -40,10 +41,3 @@ def command(folder: str, db: str, until: str | None, until_commit: str | None, a
         if made["ended"]:
             note(f"{len(made['ended'])} capabilities stay revoked that were revoked after that moment")
     return 0
-
-
-def _commit(text: str) -> tuple[str, int]:
-    partition, colon, sequence = text.rpartition(":")
-    if not (colon and partition and sequence.isascii() and sequence.isdecimal()):
-        raise RiffError("RDB-E-USAGE", "a commit is named PARTITION:SEQUENCE, as `riffdb log` shows it")
-    return partition, int(sequence)

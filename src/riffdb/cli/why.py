@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from riffdb.cli.inputs import parse_commit
 from riffdb.cli.output import print_json, print_text
 from riffdb.cli.targets import Target, operator_options
-from riffdb.core.errors import RiffError
 
 _FACTS = ("time", "outcome", "key", "principal", "capability", "role", "ingress", "contract_version", "contract_hash")
 
@@ -22,9 +22,7 @@ _FACTS = ("time", "outcome", "key", "principal", "capability", "role", "ingress"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(commit: str, target: Target, as_json: bool) -> int:
     """Explain the commit of PARTITION with this SEQUENCE."""
-    partition, colon, sequence = commit.rpartition(":")
-    if not (colon and partition and sequence.isascii() and sequence.isdecimal()):
-        raise RiffError("RDB-E-USAGE", "a commit is named PARTITION:SEQUENCE, as `riffdb log` shows it")
+    partition, sequence = parse_commit(commit)
     with target.open() as client:
         told = client.why(partition, sequence)
     if as_json:

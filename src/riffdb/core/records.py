@@ -55,6 +55,11 @@ class CommitRecord(NamedTuple):
     chain: bytes
 
     @property
+    def head(self) -> Head:
+        """The head of the partition of which this is the newest commit."""
+        return Head(self.partition, self.sequence, self.time, self.chain)
+
+    @property
     def identity(self) -> Identity | None:
         """The idempotency identity, if the record has one."""
         return None if self.key is None else (self.partition, self.command, self.key)

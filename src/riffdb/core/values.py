@@ -27,6 +27,9 @@ Records = Mapping[str, Sequence[tuple[str, Type]]]
 Decoder = Callable[[Any, str], Any]
 Encoder = Callable[[Any], Any]
 
+SECOND = 1_000_000
+"""A second as times are counted, in µs."""
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,19})")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")

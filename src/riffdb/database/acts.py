@@ -62,8 +62,7 @@ async def deploy(transaction: Transaction, plan: Plan, caller: Caller) -> tuple[
 
 async def system_time(transaction: Transaction) -> int:
     """The time of the next record of the system partition (µs)."""
-    head = await _system_head(transaction)
-    return max(await transaction.time(), head.time + 1)
+    return await _time_after(transaction, await _system_head(transaction))
 
 
 async def system_commit(
@@ -78,13 +77,11 @@ async def system_commit(
     """The next record of the system partition, and the head that it makes; to be written with what was done. `time`:
     that of `system_time` in the same transaction, where the facts rest on it."""
     head = await _system_head(transaction)
-    sequence = head.sequence + 1
-    time = await system_time(transaction) if time is None else time
     text = canonical_json(facts)
     unchained = CommitRecord(
         partition=SYSTEM_PARTITION,
-        sequence=sequence,
-        time=time,
+        sequence=head.sequence + 1,
+        time=await _time_after(transaction, head) if time is None else time,
         command=act,
         key=None,
         input_hash=sha256(text.encode()).digest(),
@@ -104,9 +101,13 @@ async def system_commit(
         chain=head.chain,
     )
     record = chained(unchained)
-    return Head(SYSTEM_PARTITION, sequence, time, record.chain), record
+    return record.head, record
 
 
 async def _system_head(transaction: Transaction) -> Head:
     heads = await transaction.heads({SYSTEM_PARTITION})
     return heads.get(SYSTEM_PARTITION) or Head(SYSTEM_PARTITION, 0, 0, EMPTY_CHAIN)
+
+
+async def _time_after(transaction: Transaction, head: Head) -> int:
+    return max(await transaction.time(), head.time + 1)

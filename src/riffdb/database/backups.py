@@ -17,7 +17,8 @@ from riffdb.core.errors import RiffError
 from riffdb.core.keys import partition_text
 from riffdb.core.records import Head
 from riffdb.core.values import timestamp_text
-from riffdb.database.rebuilding import RECORDS_AT_ONCE
+from riffdb.database.walks import Heads
+from riffdb.storage.durable import sync
 from riffdb.storage.protocol import Reader
 
 FILE, MANIFEST = "database.sqlite", "manifest.json"
@@ -77,12 +78,13 @@ async def back_up(
 
 
 async def _manifest(reader: Reader, incarnation: str, path: str) -> Manifest:
-    partitions, newest = 0, None
-    partition: bytes | None = None
-    while heads := await reader.heads_after(partition, RECORDS_AT_ONCE):
-        partitions += len(heads)
-        partition = heads[-1].partition
-        newest = max([*([] if newest is None else [newest]), *heads], key=lambda head: head.time)
+    partitions = 0
+    newest: Head | None = None
+    heads = Heads(reader)
+    while (head := await heads.next()) is not None:
+        partitions += 1
+        if newest is None or head.time > newest.time:
+            newest = head
     deployed = await reader.contracts()
     return Manifest(
         format=FORMAT,
@@ -150,11 +152,6 @@ def _write_last(path: str, text: str) -> None:
     """Write the file whole or not at all."""
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    sync(f"{path}.new")
     os.rename(f"{path}.new", path)
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(os.path.dirname(path))

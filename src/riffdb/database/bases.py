@@ -5,8 +5,6 @@ are told as commits tell new rows and deletions, secrets apart from the rest and
 base. Rows of another generation than the base's are being made, or are left over. Absent: trimming.
 """
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,7 +17,8 @@ from riffdb.core.records import SecretPart
 from riffdb.database.codecs import RowCodec, json_text
 from riffdb.database.secrets import secret_hash
 from riffdb.database.streams import START, Position, before
-from riffdb.storage.protocol import Reader, Scan
+from riffdb.database.walks import Walk
+from riffdb.storage.protocol import Reader
 
 ROWS_AT_ONCE = 500
 
@@ -138,19 +137,14 @@ async def base_of(reader: Reader, partition: bytes) -> Base | None:
     return None if row is None else Base._make(row)
 
 
-async def first_kept(reader: Reader, partition: bytes) -> Position:
-    """The position before everything of the partition that is kept."""
-    base = await base_of(reader, partition)
+def first_kept(base: Base | None) -> Position:
+    """The position before everything of a partition that is kept, by its base."""
     return START if base is None else before(base.through + 1)
 
 
-async def rows_of(reader: Reader, partition: bytes, generation: int) -> AsyncIterator[list[BaseRow]]:
-    """The rows of one generation, in the order of their keys, some at a time."""
-    scan = Scan(BASE_ROWS, None, (partition, generation), limit=ROWS_AT_ONCE)
-    while rows := await reader.scan(scan):
-        found = [BaseRow._make(row) for row in rows]
-        yield found
-        scan = replace(scan, start=((found[-1].entity, found[-1].key), False))
+def rows_of(reader: Reader, partition: bytes, generation: int) -> Walk:
+    """The rows of one generation, in the order of their keys."""
+    return Walk(reader, BASE_ROWS, (partition, generation), at_once=ROWS_AT_ONCE)
 
 
 async def base_row(reader: Reader, base: Base, entity: str, key: str) -> BaseRow | None:

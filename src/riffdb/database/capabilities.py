@@ -24,7 +24,7 @@ from riffdb.core.limits import (
 from riffdb.core.records import Batch, Capability
 from riffdb.core.suggestions import did_you_mean
 from riffdb.core.types import Type, string
-from riffdb.core.values import decoder, timestamp_text
+from riffdb.core.values import SECOND, decoder, timestamp_text
 from riffdb.database.acts import system_commit, system_time
 from riffdb.database.callers import PLURALS, Caller, Family, check_capability, granted, kept_names
 from riffdb.database.contracts import Contract
@@ -33,7 +33,6 @@ from riffdb.storage.protocol import Reader, Transaction
 
 _LIFETIME = decoder(Type("limit", bound=CAPABILITY_SECONDS_MAX), {})
 _PRINCIPAL = decoder(string(PRINCIPAL_BYTES_MAX), {})
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ async def _made(
     hashed = token_hash(token)
     assert hashed is not None
     now = await system_time(transaction)
-    expires_at = None if lifetime is None else now + lifetime * _SECOND
+    expires_at = None if lifetime is None else now + lifetime * SECOND
     if parent is not None and parent.expires_at is not None:
         expires_at = parent.expires_at if expires_at is None else expires_at
         if expires_at > parent.expires_at:

@@ -130,7 +130,7 @@ async def _changed(
 async def _place(reader: Reader, partition: bytes, newest: int, target: Target) -> Position:
     base = await base_of(reader, partition)
     if target == "start":
-        return await first_kept(reader, partition)
+        return first_kept(base)
     if target == "now":
         return before(newest + 1)
     if isinstance(target, Position):

@@ -10,8 +10,8 @@ from hashlib import sha256
 
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import CONSUMERS_MAX, DELIVERY_ATTEMPTS_MAX, EVENT_RECORDS_MAX, UNSETTLED_MAX
-from riffdb.core.values import timestamp_text
-from riffdb.database.bases import first_kept
+from riffdb.core.values import SECOND, timestamp_text
+from riffdb.database.bases import base_of, first_kept
 from riffdb.database.callers import check_token
 from riffdb.database.codecs import json_text
 from riffdb.database.consumer_batch import ConsumerBatch
@@ -20,7 +20,6 @@ from riffdb.database.consumer_rows import BY_AVAILABLE, BY_RETIRED, CONSUMERS, D
 from riffdb.database.streams import START, Passed, Position, StreamEvent, before, event_at, events_after
 from riffdb.storage.protocol import Reader, Scan
 
-SECOND = 1_000_000
 RECORDS_GRANTED = 256
 """Commit records that are read inside the transaction when another call was faster than the look."""
 
@@ -166,7 +165,7 @@ async def _created(batch: ConsumerBatch, subject: Subject, retired: ConsumerRow 
         raise RiffError("RDB-E-CONSUMERS", message, detail={"retry_after": 60})
     read = before(batch.newest(subject.partition) + 1)
     if start == "start":
-        read = await first_kept(batch.transaction, subject.partition)
+        read = first_kept(await base_of(batch.transaction, subject.partition))
     time = batch.time(subject.partition)
     if retired is not None:
         return retired.changed(is_retired=False, created_at=time).at(read)

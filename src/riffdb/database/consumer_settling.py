@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 from riffdb.core.errors import RiffError
 from riffdb.core.limits import DELIVERY_ATTEMPTS_MAX
 from riffdb.core.records import Batch
+from riffdb.core.values import SECOND
 from riffdb.database.callers import check_capability
 from riffdb.database.consumer_batch import ConsumerBatch
-from riffdb.database.consumer_granting import SECOND, NextRequest, grant
+from riffdb.database.consumer_granting import NextRequest, grant
 from riffdb.database.consumer_requests import Subject, unknown_consumer
 from riffdb.database.contracts import Contract
 from riffdb.database.pipeline import incident

@@ -7,9 +7,8 @@ commits, and the answer says so. Absent: acting on any of it.
 from typing import Any
 
 from riffdb.core.limits import EVENT_RECORDS_MAX, UNSETTLED_MAX
-from riffdb.core.values import timestamp_text
+from riffdb.core.values import SECOND, timestamp_text
 from riffdb.database.callers import check_token
-from riffdb.database.consumer_granting import SECOND
 from riffdb.database.consumer_requests import Subject, unknown_consumer
 from riffdb.database.consumer_rows import CONSUMERS, DELIVERIES, ConsumerRow, DeliveryRow
 from riffdb.database.streams import Passed, Position, events_after

@@ -9,11 +9,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
+from riffdb.core.values import SECOND
 from riffdb.database import consumer_acts
 from riffdb.database.acts import Act
 from riffdb.database.callers import Caller, check_operator, check_token
 from riffdb.database.codecs import json_text
-from riffdb.database.consumer_granting import SECOND, Delivery, NextRequest, look
+from riffdb.database.consumer_granting import Delivery, NextRequest, look
 from riffdb.database.consumer_requests import (
     Subject,
     admit_consumer,

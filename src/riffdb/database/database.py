@@ -106,10 +106,9 @@ class Database:
                 await self._door.submit(request)
             except RiffError as error:
                 raise _with_key(error, request) from error
-            if request.error is not None:
-                raise request.error
-            if not request.stale_contract:
-                return whole_answer(request.answer, request.replayed)
+            answer = _answer_of(request)
+            if answer is not None:
+                return answer
 
     async def batch(
         self, caller: Caller, steps: object, *, ordered: object = False, deadline: float | None = None
@@ -156,13 +155,7 @@ class Database:
             if answers[place]:
                 continue
             try:
-                sent = requests.get(place)
-                if sent is not None and sent.error is not None:
-                    raise sent.error
-                if sent is None or sent.stale_contract:
-                    answers[place] = await run(step)
-                else:
-                    answers[place] = whole_answer(sent.answer, sent.replayed)
+                answers[place] = (place in requests and _answer_of(requests[place])) or await run(step)
             except RiffError as error:
                 answers[place] = problem(error)
         return answers
@@ -403,6 +396,13 @@ def _bounded(requests: Sequence[CommandRequest]) -> Iterator[list[CommandRequest
         size += len(request.canonical)
     if batch:
         yield batch
+
+
+def _answer_of(request: CommandRequest) -> bytes | None:
+    """What a request that was settled came to; None if it must be admitted again."""
+    if request.error is not None:
+        raise request.error
+    return None if request.stale_contract else whole_answer(request.answer, request.replayed)
 
 
 def _with_key(error: RiffError, request: CommandRequest) -> RiffError:

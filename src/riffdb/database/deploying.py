@@ -6,20 +6,16 @@ settled. All are looked up in the transaction that deploys, so no command comes 
 Absent: the classes of changes, which `plan.changes` holds; migrations.
 """
 
-from collections.abc import AsyncIterator
-
 from riffdb.core.errors import RiffError
-from riffdb.core.layout import Row, Table
 from riffdb.database.consumer_rows import CONSUMERS, ConsumerRow
 from riffdb.database.contracts import Contract
 from riffdb.database.layouts import moved_tables
+from riffdb.database.walks import Walk
 from riffdb.plan import Plan
 from riffdb.plan.changes import COMPATIBLE, RULES, Change, change_json
 from riffdb.plan.compatibility import contract_changes
 from riffdb.plan.queries import SchedulePlan
 from riffdb.storage.protocol import Scan, Transaction
-
-_ALL_ROWS = (1 << 31) - 1
 
 
 async def allowed_changes(transaction: Transaction, deployed: Contract, plan: Plan) -> tuple[Change, ...]:
@@ -64,7 +60,8 @@ async def _has_held_lease(transaction: Transaction, deployed: Contract, entity: 
     columns = deployed.plan.entity(entity).columns
     owner, expiry = columns.index(workflow.lease.owner), columns.index(workflow.lease.expires_at)
     now = await transaction.time()
-    async for row in _rows(transaction, deployed.tables[entity]):
+    rows = Walk(transaction, deployed.tables[entity])
+    while (row := await rows.next()) is not None:
         if row[owner] is not None and row[expiry] is not None and row[expiry] > now:
             return True
     return False
@@ -74,18 +71,9 @@ async def _has_unsettled_delivery(transaction: Transaction, schedule: SchedulePl
     """Whether the consumer of a schedule's name holds or puts off an event, in any partition."""
     if schedule.source != "stream":
         return False
-    async for row in _rows(transaction, CONSUMERS):
+    rows = Walk(transaction, CONSUMERS)
+    while (row := await rows.next()) is not None:
         consumer = ConsumerRow(*row)
         if (consumer.stream, consumer.name) == (schedule.source_name, schedule.name) and consumer.unsettled:
             return True
     return False
-
-
-async def _rows(transaction: Transaction, table: Table) -> AsyncIterator[Row]:
-    """Every row of the table, one partition after the other."""
-    after: tuple[object, bool] | None = None
-    while first := await transaction.scan(Scan(table, None, (), lower=after, limit=1)):
-        partition = first[0][table.key[0]]
-        for row in await transaction.scan(Scan(table, None, (partition,), limit=_ALL_ROWS)):
-            yield row
-        after = (partition, False)

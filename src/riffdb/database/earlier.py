@@ -12,7 +12,7 @@ import msgspec
 from riffdb.core.errors import input_error
 from riffdb.core.keys import SYSTEM_PARTITION, partition_text
 from riffdb.core.layout import Row
-from riffdb.core.records import Batch, Capability, CommitRecord, Head, Mutation
+from riffdb.core.records import Batch, Capability, Head, Mutation
 from riffdb.core.values import timestamp_text
 from riffdb.database.acts import DATABASE_TABLES
 from riffdb.database.bases import BASE_ROWS, BASES, Base, base_of, rows_of
@@ -20,7 +20,7 @@ from riffdb.database.consumer_rows import CONSUMERS, DEAD_LETTERS, DELIVERIES, C
 from riffdb.database.rebuilding import RECORDS_AT_ONCE, History, Rebuilding
 from riffdb.database.settings import KEYS, SETTINGS, keys_row
 from riffdb.database.streams import before
-from riffdb.database.walks import Walk
+from riffdb.database.walks import Heads, Walk
 from riffdb.storage.protocol import Reader, Store
 
 
@@ -44,16 +44,14 @@ async def restore_until(source: Reader, target: Store, until: int) -> Earlier:
         await transaction.prepare(DATABASE_TABLES)
     ends: dict[bytes, int] = {}
     bases: list[Base] = []
-    partition: bytes | None = None
-    while heads := await source.heads_after(partition, RECORDS_AT_ONCE):
-        for head in heads:
-            base = await base_of(source, head.partition)
-            if base is not None:
-                await _put_base(source, target, rebuilding, base, until)
-                bases.append(base)
-            start = 0 if base is None else base.through
-            ends[head.partition] = await _restore_partition(source, target, rebuilding, head.partition, start, until)
-        partition = heads[-1].partition
+    heads = Heads(source)
+    while (head := await heads.next()) is not None:
+        base = await base_of(source, head.partition)
+        if base is not None:
+            await _put_base(source, target, rebuilding, base, until)
+            bases.append(base)
+        start = 0 if base is None else base.through
+        ends[head.partition] = await _restore_partition(source, target, rebuilding, head.partition, start, until)
     capabilities = [known for known in await source.capability_list() if known.created_at <= until]
     async with target.transaction() as transaction:
         mutations = [*await _consumers(source, ends), *await _settings(source, ends[SYSTEM_PARTITION])]
@@ -69,7 +67,8 @@ async def _put_base(source: Reader, target: Store, rebuilding: Rebuilding, base:
         what = f"the log of partition {partition_text(base.partition)} is trimmed up to {timestamp_text(base.time)}"
         raise input_error("until", f"{what}; restore that moment or a later one")
     await rebuilding.begin(target, base)
-    async for rows in rows_of(source, base.partition, base.generation):
+    walk = rows_of(source, base.partition, base.generation)
+    while rows := await walk.piece():
         async with target.transaction() as transaction:
             mutations = [Mutation(BASE_ROWS.name, BASE_ROWS.key_of(row), row, False) for row in rows]
             await transaction.write(Batch(mutations=mutations))
@@ -86,9 +85,9 @@ async def _restore_partition(
     while records := await source.log(partition, sequence, RECORDS_AT_ONCE):
         kept = [record for record in records if record.time <= until]
         if kept:
-            secrets = await source.secrets(partition, [record.sequence for record in kept])
-            head = _head_of(kept[-1])
-            await rebuilding.apply(target, kept, Batch(heads=[head], records=kept, secrets=list(secrets.values())))
+            secrets, head = await rebuilding.secrets(kept), kept[-1].head
+            beside = Batch(heads=[head], records=kept, secrets=list(secrets.values()))
+            await rebuilding.apply(target, kept, secrets, beside)
             sequence = head.sequence
         if len(kept) < len(records):
             break
@@ -138,7 +137,3 @@ def _consumer(row: ConsumerRow, end: int, counts: dict[tuple[bytes, bytes, str],
 
 def _ended_later(capability: Capability, until: int) -> bool:
     return capability.revoked_at is not None and capability.revoked_at > until
-
-
-def _head_of(record: CommitRecord) -> Head:
-    return Head(record.partition, record.sequence, record.time, record.chain)

@@ -8,6 +8,7 @@ minute, since a clock may be set. A query without `tx.time` has no horizon.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from riffdb.core.values import SECOND
 from riffdb.database.reading import Asked, path_scans
 from riffdb.engine import CompiledBinding
 from riffdb.plan.expressions import Expression, TransactionTime, leaves
@@ -20,8 +21,6 @@ STEP_SECONDS = 1.0
 
 FAR_SECONDS = 60.0
 """The most, if the query depends on the time at all."""
-
-SECOND = 1_000_000
 
 
 async def horizon_seconds(reader: Reader, asked: Asked, time: int) -> float | None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from riffdb.core.errors import RiffError, input_error
 from riffdb.core.limits import LOG_ENTRIES_MAX
+from riffdb.core.values import SECOND
 from riffdb.database import telling
 from riffdb.database.acts import Act
 from riffdb.database.backups import back_up
@@ -29,7 +30,7 @@ from riffdb.database.doors import Door
 from riffdb.database.provenance import history
 from riffdb.database.rebuilding import History
 from riffdb.database.retention import decode_keys_seconds, set_keys_seconds, trimmed_age
-from riffdb.database.settings import SECOND, Settings
+from riffdb.database.settings import Settings
 from riffdb.database.trimmable import Trimmable, left_over, trimmable
 from riffdb.database.trimming import Trimming
 from riffdb.database.verifying import verify

@@ -105,9 +105,7 @@ async def _run(store: Store, settings: Settings, requests: Sequence[CommandReque
             newest = {record.partition: record for record in state.records}
             await transaction.write(
                 Batch(
-                    heads=[
-                        Head(record.partition, record.sequence, record.time, record.chain) for record in newest.values()
-                    ],
+                    heads=[record.head for record in newest.values()],
                     records=state.records,
                     secrets=list(state.secrets.values()),
                     mutations=state.overlay.mutations(),

@@ -23,7 +23,6 @@ from riffdb.database.overlay import Overlay
 from riffdb.storage.protocol import Reader, Store, Transaction
 
 RECORDS_AT_ONCE = 1_000
-_KNOWN = "what is known of row"
 
 
 class RowChange(NamedTuple):
@@ -130,7 +129,8 @@ class Rebuilding:
     async def begin(self, target: Store, base: Base) -> None:
         """Put the rows of a base into the target; `RDB-E-VERIFY` if they are not those that it has the hash of."""
         found = BaseHash()
-        async for rows in rows_of(self._source, base.partition, base.generation):
+        walk = rows_of(self._source, base.partition, base.generation)
+        while rows := [BaseRow._make(row) for row in await walk.piece()]:
             overlay = Overlay()
             async with target.transaction() as transaction:
                 changes = [self._history.based(base, row) for row in rows]
@@ -145,10 +145,20 @@ class Rebuilding:
                 "RDB-E-VERIFY", f"the rows that stand for the commits up to {place} are not as they were made"
             )
 
-    async def apply(self, target: Store, records: Sequence[CommitRecord], beside: Batch | None = None) -> None:
-        """Put what these records of one partition tell into the target, in one transaction, `beside` with it."""
+    async def secrets(self, records: Sequence[CommitRecord]) -> dict[int, SecretPart]:
+        """The secret parts of these records of one partition, by sequence; of some they may be gone."""
         sequences = [record.sequence for record in records if record.secret_hash]
-        secrets = await self._source.secrets(records[0].partition, sequences) if sequences else {}
+        return await self._source.secrets(records[0].partition, sequences) if sequences else {}
+
+    async def apply(
+        self,
+        target: Store,
+        records: Sequence[CommitRecord],
+        secrets: Mapping[int, SecretPart],
+        beside: Batch | None = None,
+    ) -> None:
+        """Put what these records of one partition tell, with their secret parts, into the target, in one transaction
+        and `beside` with it."""
         told = [
             (record, change)
             for record in records
@@ -233,8 +243,8 @@ def _check_fit(record: CommitRecord, change: RowChange, row: Row | None, tombsto
     if (change.before, change.previous) != (revision, sequence) or not is_growing:
         raise RiffError(
             "RDB-E-VERIFY",
-            f"{_KNOWN} {change.entity}, written before by commit {sequence} at revision {revision}, is not what commit "
-            f"{record.sequence} of partition {partition_text(record.partition)} was written over",
+            f"what is known of row {change.entity}, written before by commit {sequence} at revision {revision}, is not "
+            f"what commit {record.sequence} of partition {partition_text(record.partition)} was written over",
         )
 
 

@@ -11,6 +11,7 @@ from riffdb.core.keys import SYSTEM_PARTITION
 from riffdb.core.layout import Column, Row, Table
 from riffdb.core.limits import KEYS_SECONDS
 from riffdb.core.records import CommitRecord
+from riffdb.core.values import SECOND
 from riffdb.storage.protocol import Reader
 
 SETTINGS = Table(
@@ -25,7 +26,6 @@ SETTINGS = Table(
     (0, 1),
 )
 KEYS = "keys_seconds"
-SECOND = 1_000_000
 
 
 @dataclass(slots=True)

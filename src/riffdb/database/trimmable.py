@@ -12,9 +12,8 @@ from riffdb.core.layout import Table
 from riffdb.core.limits import CONSUMERS_MAX, U64_MAX
 from riffdb.database.bases import BASE_ROWS, BASES, Base, base_of
 from riffdb.database.consumer_rows import BY_RETIRED, CONSUMERS, DEAD_LETTERS, DELIVERIES, ConsumerRow
+from riffdb.database.walks import Heads
 from riffdb.storage.protocol import Reader, Scan
-
-HEADS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +83,14 @@ async def _values(reader: Reader, scan: Scan) -> set[Any]:
 async def trimmable(reader: Reader, until: int) -> list[Trimmable]:
     """What may go of all partitions that has a time of at most `until` (µs)."""
     found = []
-    partition = SYSTEM_PARTITION
-    while heads := await reader.heads_after(partition, HEADS_AT_ONCE):
-        for head in heads:
-            base = await base_of(reader, head.partition)
-            gone = 0 if base is None else base.through
-            old = await _last_until(reader, head.partition, gone, head.sequence, until)
-            if old > gone:
-                through = max(min(old, await settled_through(reader, head.partition)), gone)
-                found.append(Trimmable(head.partition, base, through, old - through))
-        partition = heads[-1].partition
+    heads = Heads(reader, SYSTEM_PARTITION)
+    while (head := await heads.next()) is not None:
+        base = await base_of(reader, head.partition)
+        gone = 0 if base is None else base.through
+        old = await _last_until(reader, head.partition, gone, head.sequence, until)
+        if old > gone:
+            through = max(min(old, await settled_through(reader, head.partition)), gone)
+            found.append(Trimmable(head.partition, base, through, old - through))
     return found
 
 

@@ -6,8 +6,8 @@ go on. Whatever was interrupted leaves a database that agrees, and the next run 
 commits may go; giving room back to the file system, since new pages take the place of those that went.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import Protocol, TypeVar
 
 from riffdb.core.keys import partition_value
@@ -32,6 +32,7 @@ from riffdb.database.doors import Door
 from riffdb.database.rebuilding import RECORDS_AT_ONCE, History, Rebuilding
 from riffdb.database.secrets import SALT_BYTES
 from riffdb.database.trimmable import LeftOver, Trimmable, settled_through
+from riffdb.database.walks import Walk
 from riffdb.storage.protocol import Scan, Store, Transaction
 
 PARTITIONS_AT_ONCE = 64
@@ -74,8 +75,9 @@ class Trimming:
             made = _Made(self._store, scratch)
             await self._door.beside(lambda: made.rebuild(found))
             for part in found:
-                async for rows in made.rows(part):
-                    await self._write(part, rows)
+                async with aclosing(made.rows(part)) as pieces:
+                    async for rows in pieces:
+                        await self._write(part, rows)
             bases = await self._door.beside(lambda: made.bases(found))
         trimmed = await self._act(self._caller, lambda transaction: self._conclude(transaction, found, bases))
         for part, base in zip(found, bases, strict=True):
@@ -171,11 +173,12 @@ class _Made:
                 while sequence < part.through:
                     limit = min(RECORDS_AT_ONCE, part.through - sequence)
                     records = await reader.log(part.partition, sequence, limit)
-                    await self._rebuilding.apply(self._scratch, records)
+                    secrets = await self._rebuilding.secrets(records)
+                    await self._rebuilding.apply(self._scratch, records, secrets)
                     self._ends[part.partition] = records[-1]
                     sequence = records[-1].sequence
 
-    async def rows(self, part: Trimmable) -> AsyncIterator[list[BaseRow]]:
+    async def rows(self, part: Trimmable) -> AsyncGenerator[list[BaseRow]]:
         """The rows of the next generation, some at a time, in no order; their secrets have no salt yet."""
         place = (part.partition, part.generation + 1)
         async with self._scratch.snapshot() as made:
@@ -184,10 +187,9 @@ class _Made:
                 if value is None:
                     continue
                 for table in (self._newest.tables[entity.name], self._newest.tombstones[entity.name]):
-                    scan = Scan(table, None, (value,), limit=ROWS_AT_ONCE)
-                    while found := await made.scan(scan):
+                    walk = Walk(made, table, (value,), at_once=ROWS_AT_ONCE)
+                    while found := await walk.piece():
                         yield [self._row(place, entity.name, table, row) for row in found]
-                        scan = replace(scan, start=(table.key_of(found[-1])[1:], False))
 
     def _row(self, place: tuple[bytes, int], entity: str, table: Table, row: Row) -> BaseRow:
         codec, key = self._newest.rows[entity], table.key_of(row)
@@ -204,9 +206,9 @@ class _Made:
         async with self._store.snapshot() as reader:
             for part in found:
                 made = BaseHash()
-                async for rows in rows_of(reader, part.partition, part.generation + 1):
-                    for row in rows:
-                        made.add(row)
+                walk = rows_of(reader, part.partition, part.generation + 1)
+                while (row := await walk.next()) is not None:
+                    made.add(BaseRow._make(row))
                 end = self._ends[part.partition]
                 bases.append(
                     Base(

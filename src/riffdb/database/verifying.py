@@ -16,7 +16,7 @@ import msgspec
 from riffdb.core.errors import RiffError
 from riffdb.core.keys import SYSTEM_PARTITION, partition_text
 from riffdb.core.layout import Row, Table
-from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head
+from riffdb.core.records import Capability, CommitRecord, DeployedContract, Head, SecretPart
 from riffdb.core.values import timestamp_text
 from riffdb.database.bases import Base, base_of
 from riffdb.database.capabilities import capability_facts
@@ -32,11 +32,9 @@ from riffdb.database.rebuilding import RECORDS_AT_ONCE, History, Rebuilding
 from riffdb.database.records import EMPTY_CHAIN, chained
 from riffdb.database.secrets import secret_hash
 from riffdb.database.settings import KEYS, SETTINGS
-from riffdb.database.walks import Walk
+from riffdb.database.walks import Heads, Walk
 from riffdb.plan.identity import plan_hash
 from riffdb.storage.protocol import Reader, Scan, Store
-
-_ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +96,14 @@ class _Verifier:
         if rebuilding is not None:
             await rebuilding.tables(self._scratch)
         operators = _Operators(deployed)
-        partition: bytes | None = None
-        while heads := await self._reader.heads_after(partition, _ROWS_AT_ONCE):
-            for head in heads:
-                await self._partition(head, rebuilding, operators)
-            partition = heads[-1].partition
+        heads = Heads(self._reader)
+        while (head := await heads.next()) is not None:
+            await self._partition(head, rebuilding, operators)
         if await self._reader.commits() != self.commits:
             raise _differs("there are commit records of partitions that have no head, or behind a head")
         operators.compare(await self._reader.capability_list())
         if rebuilding is not None:
-            operators.compare_settings(await self._reader.scan(Scan(SETTINGS, None, (), limit=_ROWS_AT_ONCE)))
+            operators.compare_settings(await self._reader.scan(Scan(SETTINGS, None, ())))
             await self._compare(history, rebuilding)
             await self._consumers()
 
@@ -122,14 +118,14 @@ class _Verifier:
             sequence, time, chain = base.through, base.time, base.chain
             self.trimmed += base.through
         while records := await self._reader.log(head.partition, sequence, RECORDS_AT_ONCE):
-            await self._secrets(head.partition, records)
+            secrets = await self._secrets(head.partition, records)
             for record in records:
                 _check_record(record, sequence + 1, time, chain)
                 sequence, time, chain = record.sequence, record.time, record.chain
                 if head.partition == SYSTEM_PARTITION:
                     operators.add(record)
             if rebuilding is not None:
-                await rebuilding.apply(self._scratch, records)
+                await rebuilding.apply(self._scratch, records, secrets)
             self.commits += len(records)
         if (head.sequence, head.time, head.chain) != (sequence, time, chain):
             raise _differs(f"the head of partition {name} is not its newest commit, {sequence}")
@@ -152,13 +148,15 @@ class _Verifier:
         if newest is not None and (newest.sequence, newest.time, newest.chain) != (base.through, base.time, base.chain):
             raise _differs(f"commit {newest.sequence} of partition {partition_text(base.partition)} is not its base's")
 
-    async def _secrets(self, partition: bytes, records: Sequence[CommitRecord]) -> None:
+    async def _secrets(self, partition: bytes, records: Sequence[CommitRecord]) -> dict[int, SecretPart]:
+        """The secret parts that are there, each of which is what its record has the hash of."""
         hashed = {record.sequence: record.secret_hash for record in records if record.secret_hash}
         parts = await self._reader.secrets(partition, list(hashed)) if hashed else {}
         for sequence, part in parts.items():
             if secret_hash(part) != hashed[sequence]:
                 place = f"commit {sequence} of partition {partition_text(partition)}"
                 raise _differs(f"the secret part of {place} is not what its record has the hash of")
+        return parts
 
     async def _compare(self, history: History, rebuilding: Rebuilding) -> None:
         """Compare all rows and tombstones with those that the log makes."""

@@ -13,6 +13,7 @@ import apsw
 
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
+from riffdb.storage.durable import make_durable
 from riffdb.storage.sqlite import statements as sql
 from riffdb.storage.sqlite.connections import checksum_vfs
 from riffdb.storage.sqlite.failures import reason_of
@@ -81,16 +82,6 @@ def put_in_place(built: str, place: str) -> None:
         raise RiffError("RDB-E-USAGE", f"{place} is there already; restore to a path where nothing is") from None
     except OSError as error:
         raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be made: {error.strerror}") from error
-
-
-def make_durable(path: str) -> None:
-    """Let the file and its name outlive a loss of power."""
-    for part in (path, os.path.dirname(os.path.abspath(path))):
-        descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _private(path: str, flags: int) -> int:

@@ -16,6 +16,7 @@ import apsw
 from riffdb.core.errors import RiffError
 from riffdb.core.failpoints import hit
 from riffdb.storage.clock import Chance, Clock, StoreClock
+from riffdb.storage.durable import sync
 from riffdb.storage.layouts import layout_of
 from riffdb.storage.protocol import SECRET_BYTES
 from riffdb.storage.sqlite import statements as sql
@@ -147,11 +148,7 @@ def _create(place: str, secret: bytes) -> None:
             os.rename(building, place)
         finally:
             _remove(building)
-        folder = os.open(os.path.dirname(place), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(os.path.dirname(place))
     except OSError as error:
         raise RiffError("RDB-E-UNAVAILABLE", f"{place} cannot be made: {error.strerror}") from error
 
