@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from riffdb.core.values import timestamp_text
-from tests.conformance.databases import LOCAL, ORGANIZATION, OTHER, SECOND, Place, claim, work
+from tests.conformance.databases import LOCAL, ORGANIZATION, OTHER, SECOND, Place, account, changed_ledger, claim, work
 
 OWNER = str(UUID(int=0xC))
 HERE = str(ORGANIZATION)
@@ -160,3 +160,14 @@ def test_an_operator_of_one_partition_is_told_of_it_alone(worked: Place) -> None
         operations.capabilities(operator),
     ):
         assert worked.error_of(attempt).code == "RDB-E-FORBIDDEN"
+
+
+def test_a_field_that_came_later_is_told_as_older_rows_have_it(ledger: Place) -> None:
+    ledger.command("OpenAccount", **account("o"))
+    for default in ("5", "7"):
+        ledger.deploy(changed_ledger(("    field balance: ", f"    field rank: u64 = {default}\n    field balance: ")))
+    now = ledger.run(ledger.database.operations.row(LOCAL, entity="Account", key=(HERE, "1")))
+    assert now["fields"]["rank"] == "5"
+    ledger.command("Deposit", **account("d", amount=3))
+    then = ledger.run(ledger.database.operations.row(LOCAL, entity="Account", key=(HERE, "1")))
+    assert (then["revision"], then["fields"]["rank"]) == ("2", "5")

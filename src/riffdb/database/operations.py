@@ -146,18 +146,12 @@ class Operations:
 
     async def row(self, caller: Caller, *, entity: str, key: Sequence[object], at: object = None) -> dict[str, Any]:
         """A row now, or as it stood at a commit sequence or a time."""
-        return await self._told(
-            caller, lambda reader: telling.row_at(reader, self._contract(), caller, entity, key, at)
-        )
+        return await self._told_of(caller, lambda reader, known: telling.row_at(reader, known, caller, entity, key, at))
 
     async def why(self, caller: Caller, *, partition: object, sequence: object) -> dict[str, Any]:
         """One commit with its reasons."""
         place = telling.decode_partition(self._contract(), caller, partition)
-
-        async def tell(reader: Reader) -> dict[str, Any]:
-            return await telling.why(reader, History(await reader.contracts()), place, sequence)
-
-        return await self._told(caller, tell)
+        return await self._told_of(caller, lambda reader, known: telling.why(reader, known, place, sequence))
 
     async def log(
         self,
@@ -183,11 +177,9 @@ class Operations:
         wanted = telling.Filter(command, outcome, principal, key, *times)
         first = None if before is None else telling.decode_sequence(before, "before")
         most = _limit(limit)
-
-        async def tell(reader: Reader) -> list[dict[str, Any]]:
-            return await telling.newest(reader, History(await reader.contracts()), place, wanted, first, most)
-
-        return await self._told(caller, tell)
+        return await self._told_of(
+            caller, lambda reader, known: telling.newest(reader, known, place, wanted, first, most)
+        )
 
     async def verify(self, caller: Caller) -> dict[str, Any]:
         """Whether everything that is kept agrees: `{"ok","commits","rows","first_difference","erased","trimmed"}`."""
@@ -257,6 +249,14 @@ class Operations:
             "held": sum(part.held for part in found),
             "rows": trimming.rows,
         }
+
+    async def _told_of(self, caller: Caller, tell: Callable[[Reader, History], Awaitable[Result]]) -> Result:
+        """What an operator is told of the log, which is read with all contracts that it was written under."""
+
+        async def read(reader: Reader) -> Result:
+            return await tell(reader, History(await reader.contracts()))
+
+        return await self._told(caller, read)
 
     async def _told(self, caller: Caller, tell: Callable[[Reader], Awaitable[Result]]) -> Result:
         """What an operator is told, read beside the batches in one snapshot."""

@@ -154,9 +154,10 @@ async def why(reader: Reader, history: History, partition: bytes, sequence: obje
 
 
 async def row_at(
-    reader: Reader, contract: Contract, caller: Caller, entity: str, key: Sequence[object], at: object
+    reader: Reader, history: History, caller: Caller, entity: str, key: Sequence[object], at: object
 ) -> dict[str, Any]:
     """A row as it is, or as it stood at a sequence or a time; `RDB-E-NOT-FOUND` where it was not there."""
+    contract = history.newest
     name = row_named(contract, entity, key)
     check_partition(caller, name.partition)
     sequence, time = _moment(at)
@@ -176,7 +177,7 @@ async def row_at(
             fields = (_fields_of(based.change) if based is not None else {}) | fields
     if newest is None or newest.change["after"] is None:
         raise RiffError("RDB-E-NOT-FOUND", f"there is no row of `{name.entity.name}` with that key, or was none then")
-    return _shown_row(contract, name, fields, newest)
+    return _shown_row(history, name, fields, newest)
 
 
 class _Written(NamedTuple):
@@ -206,16 +207,14 @@ async def _based(
     return None if row is None else _Written(json.loads(row.told), row.commit_sequence, None)
 
 
-def _shown_row(contract: Contract, name: RowName, fields: dict[str, Any], written: _Written) -> dict[str, Any]:
+def _shown_row(history: History, name: RowName, fields: dict[str, Any], written: _Written) -> dict[str, Any]:
     change = written.change
-    hidden = hidden_fields(contract, name.entity)
-    table = contract.tables[name.entity.name]
-    initials = {column.name: column.initial for column in table.columns}
-    rows = contract.rows[name.entity.name]
+    hidden = hidden_fields(history.newest, name.entity)
     missing = [column for column in name.entity.columns if column not in fields]
     if missing:  # columns that came later: as they are in every older row
+        initials = history.initials[name.entity.name]
         whole = tuple(initials[column] for column in name.entity.columns)
-        later = json.loads(rows.row((*whole, 0, 0)))
+        later = json.loads(history.newest.rows[name.entity.name].row((*whole, 0, 0)))
         fields = {column: later.get(column) for column in missing} | fields
     return {
         "entity": name.entity.name,
