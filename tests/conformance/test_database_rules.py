@@ -345,3 +345,46 @@ def test_a_look_up_sees_what_the_batch_did_so_far(shelves: Place) -> None:
     assert outcomes(answers) == [*("CodeTaken", "Recoded", "Recoded", "Recoded", "Missing", "Forgotten", "Missing")]
     assert answers[1]["payload"]["book"]["revision"] == "2"
     assert answers[5]["payload"] == {"isbn": "2"}
+
+
+DOUBLED = """
+contract Boxes version 1 {
+  entity Box {
+    key (owner: uuid, number: u64)
+    field size: u64
+    computed twice: u64 = size * 2
+    unique by_twice (owner, twice)
+  }
+  command AddBox {
+    input request_key: string<64>
+    input owner: uuid
+    input number: u64
+    input size: u64
+    idempotency_key request_key
+    create Box(owner, number) as box else Exists {} conflict by_twice Taken {}
+    set box.size = size
+    return Added { box: box }
+  }
+  command Resize {
+    input request_key: string<64>
+    input owner: uuid
+    input twice: u64
+    input size: u64
+    idempotency_key request_key
+    mutate Box.by_twice(owner, twice) as box else Missing {} conflict by_twice Taken { twice: box.twice }
+    set box.size = size
+    return Resized { box: box }
+  }
+}
+"""
+
+
+def test_a_row_found_by_what_is_computed_is_held_to_it(empty: Place) -> None:
+    empty.deploy(plan_of(DOUBLED, "boxes"))
+    for number in (1, 2):
+        empty.command("AddBox", request_key=f"a{number}", owner=ORGANIZATION, number=number, size=number)
+    taken = empty.command("Resize", request_key="r1", owner=ORGANIZATION, twice=2, size=2)
+    assert (taken["outcome"], taken["payload"]) == ("Taken", {"twice": "2"})
+    same = empty.command("Resize", request_key="r2", owner=ORGANIZATION, twice=2, size=1)
+    moved = empty.command("Resize", request_key="r3", owner=ORGANIZATION, twice=2, size=3)
+    assert (same["outcome"], moved["payload"]["box"]["twice"]) == ("Resized", "6")

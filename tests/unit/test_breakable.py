@@ -52,7 +52,7 @@ NOTE = "create Note(tenant, line.id) as note else Noted {} "
 
 def asked_for(body: str, above: str = "", bulk: str = "bulk") -> list[str]:
     """The rules that want a clause."""
-    text = f"for line in lines {{ {body} }}" if bulk else body
+    text = f"for line in lines {{ {body} }}" if bulk.endswith("bulk") else body
     source = Source("case.riff", CONTRACT.format(bulk=bulk, above=above, body=text))
     found = [part for part in compile("case", [source]).diagnostics if not part.code.startswith("RDB-C9")]
     assert {part.code for part in found} <= {"RDB-C540"}, [part.message for part in found]
@@ -119,3 +119,28 @@ def test_the_fence_of_a_created_row_may_be_that_of_its_last_life() -> None:
       bulk command"""
     row = "create Job(tenant, line.id) as job else Exists {} set job.fence = 0 set job.attempts = 0"
     assert asked_for(row, bulk=job.removesuffix(" command")) == ["fresh"]
+
+
+DOUBLED = """
+      entity Box {
+        key (tenant: uuid, id: u64)
+        field size: u64
+        field note: u64 = 0
+        computed twice: u64 = size * 2
+        unique by_twice (tenant, twice)
+      }
+      """
+
+
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        ("set box.size = one", ["by_twice"]),
+        ("set box.note = one", []),
+        ("set box.note = one set box.size = 3", ["by_twice"]),
+        ("decide box { when one == 1 apply { set box.size = one } otherwise apply {} }", ["by_twice"]),
+    ],
+)
+def test_a_row_found_by_what_is_computed_may_change_it(body: str, rules: list[str]) -> None:
+    found = "mutate Box.by_twice(tenant, one) as box else NoBox {} "
+    assert asked_for(found + body, bulk=DOUBLED) == rules

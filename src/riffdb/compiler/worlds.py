@@ -11,7 +11,7 @@ from riffdb.compiler.constants import constant_of
 from riffdb.compiler.expressions import rebuilt
 from riffdb.core.types import Type
 from riffdb.plan.commands import BindStep, DecideStep, ForStep, LeaseStep, SetStep, Step, TransitionStep
-from riffdb.plan.declarations import EntityPlan, LeasePlan, WorkflowPlan
+from riffdb.plan.declarations import ComputedPlan, EntityPlan, LeasePlan, WorkflowPlan
 from riffdb.plan.expressions import Constant, Expression, Field, Input, Item, Revision, Row, TransactionTime, leaves
 
 WORLDS_MAX = 64
@@ -171,25 +171,28 @@ class Ways:
 
     def column(self, world: World, binding: str, column: str) -> Expression | None:
         """What a stored or computed column comes to."""
-        if (binding, column) in world.columns:
-            value = world.columns[binding, column]
-            return None if value is None else _required(value)
-        entity, _ = self._entities[world.bound[binding].entity]
-        computed = next(part for part in entity.computed if part.name == column)
-        if self.is_written(world, binding, column):
-            inner = self.of_row(world, binding, computed.expression)
-            return constant_of(inner)
-        return Field(computed.type.required, binding, column)
+        computed = self._computed(world, binding, column)
+        if computed is not None and self.is_written(world, binding, column):
+            return constant_of(self.of_row(world, binding, computed.expression))
+        if computed is not None and (binding, column) not in world.columns:
+            return Field(computed.type.required, binding, column)
+        value = world.columns[binding, column]
+        return None if value is None else _required(value)
 
     def is_written(self, world: World, binding: str, column: str) -> bool:
         """Whether an effect on this way wrote the column, or one that it is computed from."""
-        if (binding, column) in world.columns:
+        computed = self._computed(world, binding, column)
+        if computed is None:
             return (binding, column) in world.written
-        entity, _ = self._entities[world.bound[binding].entity]
-        computed = next(part for part in entity.computed if part.name == column)
         return any(
             isinstance(leaf, Field) and (binding, leaf.name) in world.written for leaf in leaves(computed.expression)
         )
+
+    def _computed(self, world: World, binding: str, column: str) -> ComputedPlan | None:
+        """The column's declaration if it is computed. A look-up by a unique tells what such a column comes to as well,
+        until an effect writes what it is computed from."""
+        entity, _ = self._entities[world.bound[binding].entity]
+        return next((part for part in entity.computed if part.name == column), None)
 
     def of_row(self, world: World, binding: str, expression: Expression) -> Expression:
         """An expression over the columns of a row itself, with every column that is a constant in its place."""
